@@ -1,0 +1,1 @@
+"""Agents: one file each; anything that maps text to text can play."""

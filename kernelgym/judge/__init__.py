@@ -1,0 +1,1 @@
+"""The judge: a workspace comes in, a verdict goes out."""

@@ -1,0 +1,1 @@
+"""The toolchain: the one place where sources become binaries."""

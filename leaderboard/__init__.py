@@ -1,0 +1,1 @@
+"""The leaderboard: submit, verify, build."""

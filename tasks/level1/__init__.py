@@ -1,0 +1,1 @@
+"""KernelBench Level 1, one file a task."""

@@ -1,0 +1,1 @@
+"""KernelBench Level 2, one file a task."""

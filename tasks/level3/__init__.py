@@ -1,0 +1,1 @@
+"""KernelBench Level 3, one file a task."""
