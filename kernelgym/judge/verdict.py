@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from kernelgym.errors import RecordError
+from kernelgym.toolchain.build import Diagnostic, KernelResources
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -52,44 +53,6 @@ class Outcome(str, enum.Enum):
     def __str__(self) -> str:
         """The value, so that `f"{outcome}"` reads the same on every Python."""
         return self.value
-
-
-@dataclasses.dataclass(frozen=True)
-class Diagnostic:
-    """One message about a place in the workspace.
-
-    Attributes:
-        file: Path inside the workspace, or `""` when the message belongs to no file.
-        line: 1-based, or 0 when unknown.
-        column: 1-based, or 0 when unknown.
-        severity: `"error"`, `"warning"` or `"note"`.
-        text: The message, one line, without temporary paths.
-        excerpt: The line of source with a caret under the column, or `""`.
-        tool: Who says so: `"g++"`, `"nvcc"`, `"nvrtc"`, `"python"`, `"screen"`, `"emulator"`.
-        code: A stable code where there is one (`"race.shared"`, `"memory.out_of_bounds"`), or `""`.
-    """
-
-    file: str
-    line: int
-    column: int
-    severity: str
-    text: str
-    excerpt: str = ""
-    tool: str = ""
-    code: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelResources:
-    """What the compiler gave one kernel. Unknown values are `None`."""
-
-    name: str
-    registers: int | None = None
-    spill_store_bytes: int | None = None
-    spill_load_bytes: int | None = None
-    shared_bytes: int | None = None
-    local_bytes: int | None = None
-    constant_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
