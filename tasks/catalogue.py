@@ -30,7 +30,9 @@ def get(task_id: str) -> Task:
     match = _ID.fullmatch(task_id.strip()) if isinstance(task_id, str) else None
     key = (int(match[1]), int(match[2])) if match else None
     if key is None or key not in files:
-        raise UnknownTaskError(f"expected a task id such as 'L1/19', got {task_id!r}{_hint(task_id)}")
+        raise UnknownTaskError(
+            f"expected a task id such as 'L1/19', got {task_id!r}{_hint(task_id)}"
+        )
     resource = files[key]
     level, number = key
     return Task(

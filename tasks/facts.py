@@ -175,9 +175,7 @@ class _Trace(TorchDispatchMode):
         self._live: dict[int, int] = {}
         self._hold(held)
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         constants = [v for v in tree_leaves((args, kwargs)) if not isinstance(v, torch.Tensor)]
         self.calls.append((str(func), repr(constants)))

@@ -112,7 +112,10 @@ def parse(text: str, filename: str) -> TaskFile:
         for what, found in (
             ("class Model", isinstance(model, ast.ClassDef)),
             ("def get_inputs", isinstance(definitions.get("get_inputs"), ast.FunctionDef)),
-            ("def get_init_inputs", isinstance(definitions.get("get_init_inputs"), ast.FunctionDef)),
+            (
+                "def get_init_inputs",
+                isinstance(definitions.get("get_init_inputs"), ast.FunctionDef),
+            ),
         )
         if not found
     ]
@@ -163,7 +166,8 @@ def _check_presets(presets: Any, filename: str) -> None:
     if presets == {}:
         return
     if not isinstance(presets, dict) or not all(
-        isinstance(values, dict) and all(isinstance(key, str) and key.isidentifier() for key in values)
+        isinstance(values, dict)
+        and all(isinstance(key, str) and key.isidentifier() for key in values)
         for values in presets.values()
     ):
         raise TaskFormatError(f"{filename}: PRESETS: expected {{size: {{name: value}}}}")

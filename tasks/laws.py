@@ -204,7 +204,5 @@ def _mixed(value: torch.Tensor, generator: torch.Generator, index: int) -> None:
         value.add_(mean)
 
 
-def _salt(
-    like: torch.Tensor, generator: torch.Generator, low: float, high: float
-) -> torch.Tensor:
+def _salt(like: torch.Tensor, generator: torch.Generator, low: float, high: float) -> torch.Tensor:
     return _uniform(torch.empty((), dtype=like.dtype, device=like.device), low, high, generator)
