@@ -7,16 +7,18 @@ PRESETS = {
     "full": {
         "batch_size": 1024,
         "input_size": 8192,
-        "hidden_layer_sizes": [1024] * 16,
+        "hidden_size": 1024,
         "output_size": 8192,
     },
     "small": {
         "batch_size": 16,
         "input_size": 256,
-        "hidden_layer_sizes": [64] * 16,
+        "hidden_size": 64,
         "output_size": 256,
     },
 }
+
+num_hidden_layers = 16
 
 # At default construction the input fades over 16 layers: the output is the same for any input.
 WEIGHTS = "perturbed"
@@ -27,9 +29,9 @@ class Model(nn.Module):
         super().__init__()
         layers = []
         width = input_size
-        for hidden_size in hidden_layer_sizes:
-            layers += [nn.Linear(width, hidden_size), nn.ReLU()]
-            width = hidden_size
+        for layer_size in hidden_layer_sizes:
+            layers += [nn.Linear(width, layer_size), nn.ReLU()]
+            width = layer_size
         layers.append(nn.Linear(width, output_size))
         self.network = nn.Sequential(*layers)
 
@@ -42,4 +44,4 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return [input_size, hidden_layer_sizes, output_size]
+    return [input_size, [hidden_size] * num_hidden_layers, output_size]

@@ -31,9 +31,9 @@ class Model(nn.Module):
         super().__init__()
         layers = []
         width = input_size
-        for hidden_size in hidden_layer_sizes:
-            layers += [nn.Linear(width, hidden_size), nn.ReLU()]
-            width = hidden_size
+        for layer_size in hidden_layer_sizes:
+            layers += [nn.Linear(width, layer_size), nn.ReLU()]
+            width = layer_size
         layers.append(nn.Linear(width, output_size))
         self.network = nn.Sequential(*layers)
 
