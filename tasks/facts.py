@@ -74,7 +74,7 @@ def input_specs(task: Task, size: str) -> tuple[InputSpec, ...]:
     """See `Task.input_specs`."""
     with FakeTensorMode(allow_non_fake_inputs=True):
         values = task.module(size).get_inputs()
-    return _specs(task, values)
+    return _specs(task, size, values)
 
 
 def facts(task: Task, size: str) -> Facts:
@@ -82,7 +82,7 @@ def facts(task: Task, size: str) -> Facts:
     module = task.module(size)
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         values = module.get_inputs()
-        specs = _specs(task, values)
+        specs = _specs(task, size, values)
         model = module.Model(*module.get_init_inputs())
         parameters = sum(_nbytes(parameter) for parameter in model.parameters())
         held = [*values, *model.parameters(), *model.buffers()]
@@ -111,7 +111,7 @@ def facts(task: Task, size: str) -> Facts:
     )
 
 
-def _specs(task: Task, values: list[Any]) -> tuple[InputSpec, ...]:
+def _specs(task: Task, size: str, values: list[Any]) -> tuple[InputSpec, ...]:
     names = task.file.forward_args
     if not isinstance(values, (list, tuple)) or len(values) > len(names):
         raise TaskFormatError(
@@ -125,7 +125,10 @@ def _specs(task: Task, values: list[Any]) -> tuple[InputSpec, ...]:
             specs.append(InputSpec(name, (), None, None, value))
             continue
         default = Law("mixed") if value.dtype.is_floating_point else Law("given")
-        law = read_law(laws[name], f"{task.path}: LAWS[{name!r}]") if name in laws else default
+        if name in laws:
+            law = read_law(laws[name], task.file.values(size), f"{task.path}: LAWS[{name!r}]")
+        else:
+            law = default
         specs.append(InputSpec(name, tuple(value.shape), value.dtype, law))
     return tuple(specs)
 

@@ -63,7 +63,7 @@ class TaskFile:
             name = _assigned_name(node)
             if name == "PRESETS":
                 replacements[node] = "".join(
-                    f"{key} = {value!r}\n" for key, value in self._values(size).items()
+                    f"{key} = {value!r}\n" for key, value in self.values(size).items()
                 )
             elif name in JUDGE_NAMES:
                 replacements[node] = ""
@@ -75,7 +75,7 @@ class TaskFile:
         for node in self.tree.body:
             name = _assigned_name(node)
             if name == "PRESETS":
-                text = "\n".join(f"{key} = {value!r}" for key, value in self._values(size).items())
+                text = "\n".join(f"{key} = {value!r}" for key, value in self.values(size).items())
                 for statement in ast.parse(text).body:
                     for part in ast.walk(statement):
                         ast.copy_location(part, node)
@@ -84,7 +84,10 @@ class TaskFile:
                 body.append(node)
         return compile(ast.Module(body, type_ignores=[]), self.filename, "exec")
 
-    def _values(self, size: str) -> dict[str, Any]:
+    def values(self, size: str) -> dict[str, Any]:
+        """The names that a size's preset binds; empty for a file that has one size."""
+        if not self.presets:
+            return {}
         return self.presets.get(size, self.presets["full"])
 
 
@@ -203,11 +206,23 @@ def _check_judge_statements(
                 f"{filename}: {name}: expected one of {', '.join(accepted)}, "
                 f"got {statements[name]!r}"
             )
-    slice_dim = statements.get("SLICE")
-    if slice_dim is not None and not (isinstance(slice_dim, int) and slice_dim >= 0):
-        raise TaskFormatError(f"{filename}: SLICE: expected a dimension or None, got {slice_dim!r}")
+    _check_slice(statements.get("SLICE"), forward_args, filename)
     if not isinstance(statements.get("UNSCORABLE", ""), str):
         raise TaskFormatError(f"{filename}: UNSCORABLE: expected the proof as a text")
+
+
+def _check_slice(statement: Any, forward_args: tuple[str, ...], filename: str) -> None:
+    cuts = statement if isinstance(statement, dict) else {"output": statement or 0}
+    accepted = {*forward_args, "output"}
+    if (
+        not accepted.issuperset(cuts)
+        or "output" not in cuts
+        or not all(isinstance(dim, int) and dim >= 0 for dim in cuts.values())
+    ):
+        raise TaskFormatError(
+            f"{filename}: SLICE: expected None, a dimension, or {{argument: dimension}} with "
+            f"'output' among the arguments, got {statement!r}"
+        )
 
 
 def _replace_statements(text: str, replacements: dict[ast.stmt, str]) -> str:
@@ -218,7 +233,7 @@ def _replace_statements(text: str, replacements: dict[ast.stmt, str]) -> str:
         if not replacements[node]:
             while start > 0 and lines[start - 1].startswith("#"):
                 start -= 1
-            while end < len(lines) and not lines[end].strip():
-                end += 1
+            while start > 0 and not lines[start - 1].strip():
+                start -= 1
         lines[start:end] = replacements[node].splitlines(keepends=True)
     return "".join(lines)

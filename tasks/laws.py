@@ -7,8 +7,10 @@ kind                  parameters              values
 ===================== ======================= ==================================================
 ``mixed`` (default)                           changes with the draw, see below
 ``uniform``           low, high               U[low, high)
+``signed_uniform``    low, high               U[low, high) with a random sign
 ``normal``            mean, deviation         N(mean, deviation), cut at 6 deviations
 ``probabilities``                             softmax over the last dimension of ``mixed`` values
+                                              cut at ±3, so that no logarithm is infinite
 ``symmetric``                                 ``mixed`` values u as (u + uᵀ) / 2
 ``upper_triangular``                          ``mixed`` values on and above the diagonal, else 0
 ``lower_triangular``                          ``mixed`` values on and below the diagonal, else 0
@@ -36,19 +38,25 @@ A draw is a function of the generator's state, the device's type, and the argume
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from kernelgym.errors import TaskFormatError
 
-__all__ = ["KINDS", "InputSpec", "Law", "read_law"]
+if TYPE_CHECKING:
+    from kernelgym.tasks.task import Task
+
+__all__ = ["KINDS", "InputSpec", "Law", "draw_inputs", "read_law"]
 
 # Kind -> number of parameters.
 KINDS = {
     "mixed": 0,
     "uniform": 2,
+    "signed_uniform": 2,
     "normal": 2,
     "probabilities": 0,
     "symmetric": 0,
@@ -97,6 +105,10 @@ class Law:
         if self.kind == "uniform":
             low, high = self.parameters
             _uniform(value, low, high, generator)
+        elif self.kind == "signed_uniform":
+            low, high = self.parameters
+            signs = torch.empty_like(value).bernoulli_(0.5, generator=generator)
+            _uniform(value, low, high, generator).mul_(signs.mul_(2).sub_(1))
         elif self.kind == "normal":
             mean, deviation = self.parameters
             _normal(value, generator).mul_(deviation).add_(mean)
@@ -112,7 +124,7 @@ class Law:
         else:
             _mixed(value, generator, index)
         if self.kind == "probabilities":
-            value = torch.softmax(value, dim=-1)
+            value = torch.softmax(value.clamp_(-3, 3), dim=-1)
         elif self.kind == "symmetric":
             value = (value + value.mT).mul_(0.5)
         elif self.kind == "upper_triangular":
@@ -146,11 +158,12 @@ class InputSpec:
         return math.prod(self.shape) * self.dtype.itemsize if self.dtype else 0
 
 
-def read_law(statement: Any, where: str) -> Law:
+def read_law(statement: Any, names: Mapping[str, Any], where: str) -> Law:
     """A law from a task file's tuple.
 
     Args:
         statement: Kind and parameters, such as `("uniform", 0.9, 1.1)`.
+        names: What a parameter may name instead of being a number: the preset's values.
         where: What to name in an error.
 
     Raises:
@@ -161,11 +174,50 @@ def read_law(statement: Any, where: str) -> Law:
             f"{where}: expected a law, its kind one of {', '.join(KINDS)}, got {statement!r}"
         )
     kind, *parameters = statement
+    parameters = [names.get(p, p) if isinstance(p, str) else p for p in parameters]
     if len(parameters) != KINDS[kind] or not all(isinstance(p, (int, float)) for p in parameters):
         raise TaskFormatError(
             f"{where}: expected {KINDS[kind]} number(s) after {kind!r}, got {parameters!r}"
         )
     return Law(kind, tuple(parameters))
+
+
+def draw_inputs(
+    task: Task,
+    size: str,
+    seed: int,
+    index: int,
+    device: torch.device | str,
+    dtype: torch.dtype | None,
+) -> list[Any]:
+    """See `Task.draw_inputs`."""
+    specs = task.input_specs(size)
+    # Hashed, because neighbouring seeds of a generator give related streams.
+    digest = hashlib.sha256(f"{task.id} {seed} {index}".encode()).digest()
+    generator = torch.Generator(device).manual_seed(int.from_bytes(digest[:7], "little"))
+    given: list[Any] = []
+    if any(spec.law is not None and spec.law.kind == "given" for spec in specs):
+        given = _given(task, size, generator, torch.device(device))
+    values: list[Any] = []
+    for position, spec in enumerate(specs):
+        if spec.law is None or spec.dtype is None:
+            values.append(spec.value)
+            continue
+        kept = dtype if dtype is not None and spec.dtype.is_floating_point else spec.dtype
+        if spec.law.kind == "given":
+            values.append(given[position].to(kept))
+        else:
+            values.append(spec.law.draw(spec.shape, kept, generator, device, index))
+    return values
+
+
+def _given(task: Task, size: str, generator: torch.Generator, device: torch.device) -> list[Any]:
+    """What `get_inputs` makes, the global generators left as they were."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), device:
+        torch.manual_seed(generator.initial_seed())
+        values: list[Any] = list(task.module(size).get_inputs())
+        return values
 
 
 def _work_type(dtype: torch.dtype) -> torch.dtype:

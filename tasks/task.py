@@ -12,6 +12,8 @@ from kernelgym.errors import TaskFormatError, UsageError
 from kernelgym.tasks import format as task_format
 
 if TYPE_CHECKING:
+    import torch
+
     from kernelgym.tasks.facts import Facts
     from kernelgym.tasks.laws import InputSpec
 
@@ -92,6 +94,30 @@ class Task:
         from kernelgym.tasks import facts
 
         return facts.input_specs(self, _expect_size(size))
+
+    def draw_inputs(
+        self,
+        size: str,
+        seed: int,
+        index: int = 0,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype | None = None,
+    ) -> list[Any]:
+        """Draws the positional arguments of `Model.forward` from their laws.
+
+        Args:
+            size: Which shapes.
+            seed: Determines every value, together with `index` and the kind of device.
+            index: Number of the draw, from 0; laws change with it: see `kernelgym.tasks.laws`.
+            device: Where the tensors are made.
+            dtype: Type of floating-point inputs; None for that of `get_inputs`.
+
+        Raises:
+            UsageError: No such size.
+        """
+        from kernelgym.tasks import laws
+
+        return laws.draw_inputs(self, _expect_size(size), seed, index, device, dtype)
 
     def facts(self, size: str = "full") -> Facts:
         """What the judge knows of the task at one size; nothing is allocated or computed.

@@ -49,7 +49,11 @@ def cases(task_id):
 
 
 def _values(args):
-    return [tuple(a["value"]) if a["type"] == "tuple" else a["value"] for a in args]
+    return [_value(arg) for arg in args]
+
+
+def _value(arg):
+    return tuple(arg["value"]) if arg["type"] == "tuple" else arg["value"]
 
 
 def build(task_id, seed=None):
@@ -219,7 +223,7 @@ def layout_problems(task_id):
         parameters = []
     recorded = want["init_args"] + want["init_args_left_at_default"]
     expect("constructor arguments", [a["name"] for a in recorded], [p.name for p in parameters])
-    defaults = {a["name"]: a["value"] for a in want["init_args_left_at_default"]}
+    defaults = {a["name"]: _value(a) for a in want["init_args_left_at_default"]}
     for parameter in parameters:
         if parameter.name in defaults:
             expect(f"default of {parameter.name}", defaults[parameter.name], parameter.default)
