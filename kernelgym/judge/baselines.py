@@ -46,10 +46,7 @@ def compile_seconds(device: DeviceModel, calls: Sequence[OperatorCall]) -> float
     """Modelled seconds with pointwise chains fused."""
     total = 0.0
     for group in fuse_pointwise(calls):
-        if len(group) == 1:
-            nbytes = group[0].nbytes
-        else:
-            nbytes = _external_bytes(group, calls)
+        nbytes = group[0].nbytes if len(group) == 1 else _external_bytes(group, calls)
         total += operator_seconds(device, sum(call.flops for call in group), nbytes)
     return total
 

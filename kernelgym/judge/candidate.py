@@ -80,15 +80,17 @@ class _Candidate:
             protocol.Run: self._run,
             protocol.FetchReport: self._report,
         }
-        with contextlib.redirect_stdout(self._output), contextlib.redirect_stderr(self._output):
-            with emulated_cuda(), self._tracker or contextlib.nullcontext():
-                while True:
-                    command, fds = self._channel.next_command()
-                    buffers = [SharedBuffer(fd=fd) for fd in fds]
-                    self._buffers += buffers
-                    self._channel.reply(
-                        self._guarded(handlers[type(command)], command, buffers)
-                    )
+        with (
+            contextlib.redirect_stdout(self._output),
+            contextlib.redirect_stderr(self._output),
+            emulated_cuda(),
+            self._tracker or contextlib.nullcontext(),
+        ):
+            while True:
+                command, fds = self._channel.next_command()
+                buffers = [SharedBuffer(fd=fd) for fd in fds]
+                self._buffers += buffers
+                self._channel.reply(self._guarded(handlers[type(command)], command, buffers))
 
     def _guarded(
         self,
@@ -184,12 +186,12 @@ class _Candidate:
         self._model = model.train(command.train)
         state = model.state_dict()
         return protocol.Constructed(
-            tuple((key, tuple(value.shape), dtype_name(value.dtype)) for key, value in state.items())
+            tuple(
+                (key, tuple(value.shape), dtype_name(value.dtype)) for key, value in state.items()
+            )
         )
 
-    def _load_state(
-        self, command: protocol.LoadState, buffer: SharedBuffer
-    ) -> protocol.Loaded:
+    def _load_state(self, command: protocol.LoadState, buffer: SharedBuffer) -> protocol.Loaded:
         self._state = {slot.name: buffer.tensor(slot) for slot in command.slots}
         self._model.load_state_dict(self._state)
         return protocol.Loaded()

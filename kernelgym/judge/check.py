@@ -212,7 +212,9 @@ class Checker:
                 arguments.append(slot)
             else:
                 arguments.append(value)
-        wanted = [(f"output {i}", tuple(e.value.shape), self._dtype(e)) for i, e in enumerate(expected)]
+        wanted = [
+            (f"output {i}", tuple(e.value.shape), self._dtype(e)) for i, e in enumerate(expected)
+        ]
         out_slots, out_size = layout(wanted)
         taken = SharedBuffer(out_size)
         for slot in out_slots:
@@ -250,7 +252,9 @@ class Checker:
         for info, slot in zip(infos, slots, strict=True):
             if info.kind != "Tensor":
                 raise CheckFailed(
-                    "check.count", f"{slot.name}: expected a torch.Tensor, got {info.kind}", ran=True
+                    "check.count",
+                    f"{slot.name}: expected a torch.Tensor, got {info.kind}",
+                    ran=True,
                 )
             if info.shape != slot.shape:
                 raise CheckFailed(
@@ -357,9 +361,7 @@ class Checker:
                 "timeout": "build.timeout",
                 "unsupported": "emulator.unsupported",
             }.get(build.status, "build.compile")
-            return CheckFailed(
-                reason, first, diagnostics=build.diagnostics, output=answer.output
-            )
+            return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
         return CheckFailed(
             f"{phase}.error",
             f"{answer.kind}: {answer.message}",

@@ -46,9 +46,7 @@ class Expected:
     dim: int = 0
 
     @classmethod
-    def from_oracle(
-        cls, oracle: torch.Tensor, reference: torch.Tensor, precision: str
-    ) -> Expected:
+    def from_oracle(cls, oracle: torch.Tensor, reference: torch.Tensor, precision: str) -> Expected:
         """By the error budget.
 
         Args:
@@ -227,7 +225,8 @@ def _place(wrong: torch.Tensor) -> str:
             return f"all errors at index {first} of {names[axis]}: "
         step = (where[1:] - where[:-1]).unique()
         if step.numel() == 1 and int(step[0]) > 1 and count > 2:
-            return f"all errors in every {int(step[0])}th of {names[axis]} from {first}: "
+            second = first + int(step[0])
+            return f"all errors at {names[axis]} {first}, {second}, {second + int(step[0])}, …: "
     return ""
 
 

@@ -15,7 +15,7 @@ import torch
 from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import baselines, protocol
-from kernelgym.judge.check import CheckFailed, Checker, Observed
+from kernelgym.judge.check import Checker, CheckFailed, Observed
 from kernelgym.judge.counters import emulated_counters
 from kernelgym.judge.inputs import Salt
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
@@ -90,9 +90,7 @@ class Judgement:
                 CheckFailed(finding.reason, finding.message, diagnostics=finding.diagnostics)
             )
         with self._phase("reference"):
-            reference = Reference(
-                self._task, self._size, self._config, self._salt, self._device
-            )
+            reference = Reference(self._task, self._size, self._config, self._salt, self._device)
             self._train = reference.train
             checker = Checker(reference, self._config)
         failure: CheckFailed | None = None
@@ -190,9 +188,7 @@ class Judgement:
     def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
         scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
         try:
-            with CandidateProcess(
-                self._zygote, self._build, self._config.run_timeout
-            ) as candidate:
+            with CandidateProcess(self._zygote, self._build, self._config.run_timeout) as candidate:
                 candidate.setup(
                     protocol.Setup(
                         files=self._files,

@@ -32,7 +32,9 @@ _CREATE = frozenset(
 _MOVE = frozenset(
     {"clone", "copy_", "copy", "_to_copy", "contiguous", "_local_scalar_dense", "set_", "detach_"}
 )
-_VIEWS_WITHOUT_ALIAS_INFO = frozenset({"_unsafe_view", "_reshape_alias", "is_same_size", "sym_size"})
+_VIEWS_WITHOUT_ALIAS_INFO = frozenset(
+    {"_unsafe_view", "_reshape_alias", "is_same_size", "sym_size"}
+)
 
 
 @functools.cache

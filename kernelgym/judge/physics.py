@@ -43,16 +43,17 @@ class DeviceModel:
     barrier_cycles: float = 30.0
 
 
-# A small imaginary GPU. Its launch cost is kept low and its memory slow, so that at the `small`
-# sizes, which a laptop can emulate, memory traffic decides as it does at full size on a real GPU.
+# A small imaginary GPU. Its memory is slow beside its launch cost, so that at the `small` sizes,
+# which a laptop can emulate, memory traffic decides as it does at full size on a real GPU.
 EMULATED_DEVICE = DeviceModel(
     name="emulator",
-    dram_bandwidth=300e9,
-    l2_bandwidth=900e9,
-    fp32_rate=6e12,
-    multiprocessors=16,
-    clock=1.5e9,
-    launch_seconds=1e-6,
+    dram_bandwidth=40e9,
+    l2_bandwidth=120e9,
+    fp32_rate=1e12,
+    multiprocessors=4,
+    clock=1e9,
+    launch_seconds=2e-7,
+    atomic_rate=1e9,
 )
 
 
@@ -92,9 +93,7 @@ def kernel_seconds(device: DeviceModel, blocks: int, counts: Mapping[str, float]
     through_l2 = count("sectors") * SECTOR_BYTES / device.l2_bandwidth
     issue_rate = device.multiprocessors * device.clock * device.lsu_per_cycle
     issue = (count("requests") + count("shared_wavefronts")) / issue_rate
-    barriers = (
-        count("barriers") * device.barrier_cycles / (device.clock * device.multiprocessors)
-    )
+    barriers = count("barriers") * device.barrier_cycles / (device.clock * device.multiprocessors)
     atomics = count("atomic_wavefronts") / device.atomic_rate
     slowest = max(dram, through_l2, issue, barriers, atomics)
     return device.launch_seconds + slowest / used

@@ -85,9 +85,7 @@ class Zygote:
     def wait(self, serial: int, timeout: float) -> int | None:
         """The wait status once the candidate has ended, or None after `timeout` seconds."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: serial in self._exits or self._ended(), timeout=timeout
-            )
+            self._changed.wait_for(lambda: serial in self._exits or self._ended(), timeout=timeout)
             self._pids.pop(serial, None)
             return self._exits.pop(serial, None)
 

@@ -64,7 +64,9 @@ class Reference:
             self.state = perturb_state(self.state, salt)
         model.load_state_dict(self.state)
         self._model = model.to(dtype=self.dtype, device=device).train(self.train)
-        self.state = {key: value.detach().clone() for key, value in self._model.state_dict().items()}
+        self.state = {
+            key: value.detach().clone() for key, value in self._model.state_dict().items()
+        }
         self._oracle = copy.deepcopy(self._model).double()
 
     @property

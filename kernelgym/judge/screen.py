@@ -25,7 +25,15 @@ _ENTRY_FILE = "model_new.py"
 _CUDA_SUFFIXES = (".cu", ".cuh", ".cpp", ".h", ".hpp", ".inl")
 # Modules of torch.nn that hold other modules or do nothing, so that calling them computes nothing.
 _HARMLESS_MODULES = frozenset(
-    {"Module", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Parameter", "Identity"}
+    {
+        "Module",
+        "ModuleList",
+        "ModuleDict",
+        "ParameterList",
+        "ParameterDict",
+        "Parameter",
+        "Identity",
+    }
 )
 
 
@@ -140,9 +148,7 @@ def _compute_submodules(init: ast.FunctionDef | None, names: dict[str, str]) -> 
     return found
 
 
-def _call_finding(
-    node: ast.Call, names: dict[str, str], submodules: dict[str, str]
-) -> str | None:
+def _call_finding(node: ast.Call, names: dict[str, str], submodules: dict[str, str]) -> str | None:
     func = node.func
     if (
         isinstance(func, ast.Attribute)
