@@ -6,6 +6,9 @@
 // A module is compiled twice. The *fast* variant is plain C++. The *checked* variant adds
 //     -O1 -finline-small-functions -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -g1
 // without linking libtsan: libkgemu.so defines the __tsan_* callbacks, and so sees every access.
+// Both need -fno-gnu-unique -fvisibility=hidden: static shared variables of templates must not be
+// shared between the two variants when one process loads both. The linker must keep .symtab (no
+// -s), from which the runtime reads each kernel's static shared memory.
 // A warp's requests are grouped by return address of those callbacks, so thin wrappers around
 // memory accesses (atomics, __ldg, vector loads) should be KGEMU_INLINE.
 #pragma once
@@ -160,8 +163,8 @@ typedef struct kgemu_lanes {
 // exchange. The one primitive behind shuffles, votes, matches and reductions.
 const kgemu_lanes* kgemu_warp_exchange(uint32_t mask, uint64_t value, int line);
 void kgemu_warp_sync(uint32_t mask, int line);
-// Lanes of the caller's warp that have not exited.
-uint32_t kgemu_active_mask(void);
+// Lanes of the caller's warp that are at this line together with the caller.
+uint32_t kgemu_active_mask(int line);
 // The caller's lane, 0 to 31.
 int kgemu_lane(void);
 }  // extern "C"
@@ -183,7 +186,7 @@ inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
 inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
   kgemu_warp_sync(mask, line);
 }
-inline unsigned __activemask() { return kgemu_active_mask(); }
+inline unsigned __activemask(int line = __builtin_LINE()) { return kgemu_active_mask(line); }
 inline void __threadfence() { kgemu_fence(); }
 inline void __threadfence_block() { kgemu_fence(); }
 inline void __threadfence_system() { kgemu_fence(); }
