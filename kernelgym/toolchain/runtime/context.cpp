@@ -114,7 +114,7 @@ namespace {
 
 void prepare(Fiber* fiber) {
   // Tops are staggered: stacks at equal offsets would compete for the same cache sets.
-  uintptr_t top = reinterpret_cast<uintptr_t>(fiber->stack) + kStackBytes - (fiber->index % 16) * 320;
+  uintptr_t top = reinterpret_cast<uintptr_t>(fiber->stack) + kStackBytes - (fiber->index % 61) * 576;
   auto* frame = reinterpret_cast<void**>((top & ~uintptr_t{15}) - 256);
   for (size_t i = 0; i < kFrameWords; ++i) frame[i] = nullptr;
   frame[kReturnWord] = reinterpret_cast<void*>(&run_fiber);

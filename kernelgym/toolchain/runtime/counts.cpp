@@ -14,6 +14,7 @@ namespace kgemu {
 
 WarpTrace trace;
 std::vector<SiteInfo> site_infos(1);
+Site site_table[kSiteSlots];
 
 const char* const kCountNames[kCountFields] = {
     "accesses",
@@ -31,9 +32,7 @@ const char* const kCountNames[kCountFields] = {
 
 namespace {
 
-constexpr size_t kSiteSlots = 1 << 17;
 constexpr size_t kMaxSites = 0xfffe;
-Site site_table[kSiteSlots];
 uint64_t regions_seen;
 
 struct Request {
@@ -279,20 +278,6 @@ void flush_trace(uint32_t full_mask) {
   uint32_t done = count_converged(lanes, full_mask);
   if (done < longest) count_diverged(lanes, done, full_mask);
   std::memset(trace.length, 0, sizeof(trace.length));
-}
-
-Site* find_site(uintptr_t return_address, unsigned size, Kind kind) {
-  uint64_t key = return_address + size * 0x10001ull + (static_cast<uint64_t>(kind) << 20);
-  size_t slot = (key * 0x9E3779B97F4A7C15ull) >> 47;
-  for (;; slot = (slot + 1) % kSiteSlots) {
-    Site& site = site_table[slot];
-    if (site.return_address == return_address && site.size == size && site.kind == kind) return &site;
-    if (site.return_address) continue;
-    site.return_address = return_address;
-    site.size = static_cast<uint8_t>(size);
-    site.kind = kind;
-    return &site;
-  }
 }
 
 uint16_t new_site_id(Site* site, Space space) {

@@ -150,6 +150,8 @@ void free_lazy(void* memory, size_t bytes);
 Region* find_region(uintptr_t address, size_t size);
 // The region nearest to an address, in words: "4 bytes past the end of 'x' (1024 bytes)".
 std::string describe_address(uintptr_t address);
+// "byte 12 of tile".
+std::string describe_byte(const Region* region, uintptr_t address);
 // Regions that only the running kernel may touch: shared memory and its arguments.
 void set_launch_regions(std::vector<Region*> regions);
 // Makes the __device__ and __constant__ variables (all data) of a module known.
@@ -193,7 +195,21 @@ struct SiteInfo {
   Space space = Space::kGlobal;
 };
 extern std::vector<SiteInfo> site_infos;  // by id
-Site* find_site(uintptr_t return_address, unsigned size, Kind kind);
+constexpr size_t kSiteSlots = 1 << 17;
+extern Site site_table[kSiteSlots];
+inline Site* find_site(uintptr_t return_address, unsigned size, Kind kind) {
+  uint64_t key = return_address + size * 0x10001ull + (static_cast<uint64_t>(kind) << 20);
+  size_t slot = (key * 0x9E3779B97F4A7C15ull) >> 47;
+  for (;; slot = (slot + 1) % kSiteSlots) {
+    Site& site = site_table[slot];
+    if (site.return_address == return_address && site.size == size && site.kind == kind) return &site;
+    if (site.return_address) continue;
+    site.return_address = return_address;
+    site.size = static_cast<uint8_t>(size);
+    site.kind = kind;
+    return &site;
+  }
+}
 uint16_t new_site_id(Site* site, Space space);
 void forget_site_regions();
 
@@ -229,7 +245,6 @@ struct Hot {
 };
 extern Hot hot;
 
-void check_race(Region* region, uintptr_t address, unsigned size, Kind kind, uint16_t site);
 void check_initialised(Region* region, uintptr_t address, unsigned size, uint16_t site);
 void settle_store();               // looks at the value of a store that may race
 void start_shadow_launch();
@@ -250,10 +265,13 @@ struct Party {
   Place place;
 };
 Place place_of(uintptr_t return_address);
-// Adds a finding about the running kernel unless this kernel and place already have it.
+// Adds a finding about the running kernel unless this kernel and place already have it, or there
+// are enough.
 // `return_address` 0: no place.
 void add_finding(const char* code, const std::string& text, uintptr_t return_address,
                  const Party* other = nullptr);
+// Whether add_finding would drop it.
+bool is_known_finding(const char* code, uintptr_t return_address);
 std::string index3(uint64_t linear, const dim3& extent);
 
 struct LaunchRecord {

@@ -126,6 +126,20 @@ std::string describe_address(uintptr_t address) {
   return std::to_string(address - end) + " bytes past the end of " + name;
 }
 
+std::string describe_byte(const Region* region, uintptr_t address) {
+  uintptr_t offset = address - region->low;
+  std::string name = region->label;
+  if (region->module) {
+    for (const SharedVariable& variable : region->module->shared) {
+      if (offset - variable.offset >= variable.bytes) continue;
+      offset -= variable.offset;
+      name = "__shared__ " + variable.name;
+      break;
+    }
+  }
+  return "byte " + std::to_string(offset) + " of " + name;
+}
+
 }  // namespace kgemu
 
 using namespace kgemu;

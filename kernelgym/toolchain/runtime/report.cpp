@@ -202,19 +202,31 @@ std::string index3(uint64_t linear, const dim3& extent) {
          std::to_string(index.z) + ")";
 }
 
+bool is_known_finding(const char* code, uintptr_t return_address) {
+  if (findings.size() >= kMaxFindings) return true;
+  const char* kernel = running.config ? running.config->kernel : "";
+  for (const Finding& known : findings) {
+    if (return_address && known.return_address == return_address && known.code == code &&
+        known.kernel == kernel) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void add_finding(const char* code, const std::string& text, uintptr_t return_address,
                  const Party* other) {
-  if (findings.size() >= kMaxFindings) return;
-  std::string kernel = running.config ? running.config->kernel : "";
+  if (is_known_finding(code, return_address)) return;
+  Finding finding;
+  finding.code = code;
+  finding.kernel = running.config ? running.config->kernel : "";
   for (const Finding& known : findings) {
-    if (known.code == code && known.kernel == kernel && known.return_address == return_address &&
-        (return_address || known.text == text)) {
+    // Findings without a place are told apart by their texts.
+    if (!return_address && known.code == code && known.kernel == finding.kernel &&
+        known.text == text) {
       return;
     }
   }
-  Finding finding;
-  finding.code = code;
-  finding.kernel = kernel;
   finding.text = text;
   finding.return_address = return_address;
   finding.where = place_of(return_address);
