@@ -280,6 +280,8 @@ struct LaunchRecord {
   dim3 grid, block;
   size_t static_shared = 0, dynamic_shared = 0;
   bool checked = false, sampled = false, completed = false;
+  bool library = false;     // a call of a library: `counts` holds its traffic
+  uint64_t library_flops = 0;
   Counts counts;
 };
 extern std::deque<LaunchRecord> launch_records;

@@ -2,7 +2,8 @@
 //
 // kgemu_report() gives one JSON object:
 //   launches    in order; each {kernel, file, line, grid [x, y, z], block [x, y, z], shared_static,
-//               shared_dynamic (bytes), checked, completed, sampled, counts}. `counts` maps the names
+//               shared_dynamic (bytes), owner ("own", or "library" for a call of cuBLAS), flops (of a
+//               library), checked, completed, sampled, counts}. `counts` maps the names
 //               in counts.cpp to whole numbers, and is empty for unchecked launches. `sampled`: only
 //               some blocks were watched, and counts are scaled up to all.
 //   findings    at most 20; each {code, kernel, block [x, y, z], thread [x, y, z], text, where, other}.
@@ -144,6 +145,10 @@ void put(std::string& out, const LaunchRecord& launch) {
   put(out, "shared_static", launch.static_shared);
   out += ",";
   put(out, "shared_dynamic", launch.dynamic_shared);
+  out += ",";
+  put(out, "owner", launch.library ? "library" : "own");
+  out += ",";
+  put(out, "flops", launch.library_flops);
   out += launch.checked ? ",\"checked\":true" : ",\"checked\":false";
   out += launch.completed ? ",\"completed\":true" : ",\"completed\":false";
   out += launch.sampled ? ",\"sampled\":true" : ",\"sampled\":false";
