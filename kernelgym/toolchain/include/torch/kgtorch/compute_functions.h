@@ -11,7 +11,7 @@ namespace at {
   X(avg_pool1d) X(celu) X(clone) X(constant_pad_nd) X(cross_entropy_loss) X(cumsum_) X(dropout)   \
   X(elu) X(embedding) X(expand_copy) X(frobenius_norm) X(gelu) X(glu) X(hardshrink)               \
   X(hardsigmoid) X(hardswish) X(hardtanh) X(huber_loss) X(index) X(instance_norm) X(kl_div)       \
-  X(l1_loss) X(leaky_relu) X(linear) X(log_sigmoid) X(mish) X(mse_loss) X(nll_loss) X(pairwise_distance) \
+  X(l1_loss) X(leaky_relu) X(log_sigmoid) X(mish) X(mse_loss) X(nll_loss) X(pairwise_distance) \
   X(cosine_similarity) X(pixel_shuffle) X(prelu) X(relu6) X(rms_norm) X(selu) X(silu)             \
   X(smooth_l1_loss) X(softmin) X(softplus) X(softsign) X(tanhshrink) X(threshold) X(vector_norm)  \
   X(gelu_) X(silu_) X(leaky_relu_) X(elu_) X(hardtanh_) X(hardswish_)                             \
@@ -109,6 +109,9 @@ KGTORCH_CONVOLUTION(conv_transpose1d)
 KGTORCH_CONVOLUTION(conv_transpose2d)
 KGTORCH_CONVOLUTION(conv_transpose3d)
 #undef KGTORCH_CONVOLUTION
+inline Tensor linear(const Tensor& input, const Tensor& weight, const OptionalTensor& bias = {}) {
+  return Tensor::computed(kgtorch::aten("linear", input, weight, bias));
+}
 inline Tensor layer_norm(const Tensor& input, IntArrayRef shape, const OptionalTensor& weight = {},
                          const OptionalTensor& bias = {}, double eps = 1e-5) {
   return Tensor::computed(kgtorch::aten("layer_norm", input, shape, weight, bias, eps));

@@ -4,15 +4,17 @@
 
 namespace pybind11 {
 
+using kgtorch::to_python;
+
 using error_already_set = kgtorch::PythonError;
 using ssize_t = Py_ssize_t;
 
 // An object reference; owns.
-class object {
+class object : public kgtorch::ObjectBase {
  public:
   object() = default;
   explicit object(kgtorch::Ref ref) : ref_(static_cast<kgtorch::Ref&&>(ref)) {}
-  object(const at::Tensor& tensor) : ref_(kgtorch::to_python(tensor)) {}
+  object(const at::Tensor& tensor) : ref_(to_python(tensor)) {}
   PyObject* ptr() const { return ref_.get(); }
   kgtorch::Ref ref() const { return ref_; }
   bool is_none() const { return ptr() == Py_None; }
@@ -25,14 +27,13 @@ class object {
   object operator()(const Args&... args) const {
     return object(kgtorch::call(ptr(), args...));
   }
-  object operator[](const char* key) const { return item(kgtorch::to_python(key)); }
-  object operator[](size_t index) const { return item(kgtorch::to_python(index)); }
+  template <class Key>
+  object operator[](const Key& key) const {
+    return object(kgtorch::Ref(PyObject_GetItem(ptr(), to_python(key).get())));
+  }
   class attribute attr(const char* name) const;
 
  private:
-  object item(const kgtorch::Ref& key) const {
-    return object(kgtorch::Ref(PyObject_GetItem(ptr(), key.get())));
-  }
   kgtorch::Ref ref_;
 };
 using handle = object;
@@ -45,7 +46,7 @@ class attribute : public object {
         name_(name) {}
   template <class T>
   attribute& operator=(const T& value) {
-    const kgtorch::Ref converted = kgtorch::to_python(value);
+    const kgtorch::Ref converted = to_python(value);
     if (PyObject_SetAttrString(owner_.ptr(), name_, converted.get()) < 0)
       throw kgtorch::PythonError();
     return *this;
@@ -68,16 +69,16 @@ class none : public object {
 };
 class str : public object {
  public:
-  str(const std::string& text) : object(kgtorch::to_python(text)) {}
-  str(const char* text) : object(kgtorch::to_python(text)) {}
+  str(const std::string& text) : object(to_python(text)) {}
+  str(const char* text) : object(to_python(text)) {}
 };
 class int_ : public object {
  public:
-  int_(int64_t value) : object(kgtorch::to_python(value)) {}
+  int_(int64_t value) : object(to_python(value)) {}
 };
 class float_ : public object {
  public:
-  float_(double value) : object(kgtorch::to_python(value)) {}
+  float_(double value) : object(to_python(value)) {}
 };
 class list : public object {
  public:
@@ -85,7 +86,7 @@ class list : public object {
   list() : object(kgtorch::Ref(PyList_New(0))) {}
   template <class T>
   void append(const T& value) {
-    const kgtorch::Ref converted = kgtorch::to_python(value);
+    const kgtorch::Ref converted = to_python(value);
     if (PyList_Append(ptr(), converted.get()) < 0) throw kgtorch::PythonError();
   }
   size_t size() const { return static_cast<size_t>(PyList_GET_SIZE(ptr())); }
@@ -94,18 +95,23 @@ class dict : public object {
  public:
   using object::object;
   dict() : object(kgtorch::Ref(PyDict_New())) {}
-  // dict["key"] = value
+  // What `dict["key"]` stands for: reads as an object, and can be assigned to.
   class entry : public object {
    public:
-    entry(PyObject* dict, const char* key) : dict_(dict), key_(key) {}
+    entry(PyObject* dict, const char* key)
+        : object(find(dict, key)), dict_(dict), key_(key) {}
     template <class T>
     entry& operator=(const T& value) {
-      const kgtorch::Ref converted = kgtorch::to_python(value);
+      const kgtorch::Ref converted = to_python(value);
       if (PyDict_SetItemString(dict_, key_, converted.get()) < 0) throw kgtorch::PythonError();
       return *this;
     }
 
    private:
+    static kgtorch::Ref find(PyObject* dict, const char* key) {
+      PyObject* value = PyDict_GetItemString(dict, key);
+      return value ? kgtorch::Ref::borrow(value) : kgtorch::Ref();
+    }
     PyObject* dict_;
     const char* key_;
   };
@@ -119,7 +125,7 @@ class tuple : public object {
 };
 template <class... Args>
 tuple make_tuple(const Args&... args) {
-  return tuple(kgtorch::to_python(std::tuple<const Args&...>(args...)));
+  return tuple(to_python(std::tuple<const Args&...>(args...)));
 }
 
 // The GIL stays: tensors here are Python objects, which nobody may touch without it.
@@ -140,11 +146,3 @@ class type_error : public c10::TypeError {
 };
 
 }  // namespace pybind11
-
-namespace kgtorch {
-template <class T>
-auto to_python(const T& value)
-    -> std::enable_if_t<std::is_base_of_v<pybind11::object, T>, Ref> {
-  return value.ref();
-}
-}  // namespace kgtorch

@@ -143,7 +143,15 @@ inline std::string device_name(const c10::Device& device) {
 #endif
 }
 
+// What pybind11's object types here derive from.
+struct ObjectBase {};
+
 inline Ref to_python(const Ref& value) { return value; }
+template <class T>
+auto to_python(const T& value) -> std::enable_if_t<std::is_base_of_v<ObjectBase, T>, Ref> {
+  if (!value.ref()) throw c10::IndexError("Expected an object, got an entry that is not there");
+  return value.ref();
+}
 inline Ref to_python(const c10::Device& device) {
   return Ref(PyUnicode_FromString(device_name(device).c_str()));
 }

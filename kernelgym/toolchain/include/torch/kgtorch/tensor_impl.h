@@ -4,6 +4,7 @@
 #include "python.h"
 #ifdef KGEMU
 #include <kgemu_api.h>
+extern "C" int kgemu_is_device_pointer(const void* pointer);
 #endif
 
 namespace kgtorch {
@@ -22,12 +23,18 @@ struct TensorImpl {
   c10::ScalarType dtype = c10::ScalarType::Undefined;
   c10::Device device = c10::kCPU;
   bool contiguous = true;
+#ifdef KGEMU
+  const void* registered = nullptr;
+#endif
   int64_t inline_dims[2 * kInlineDims];
 
   explicit TensorImpl(Ref tensor) : object(tensor.release()) {}
   TensorImpl(const TensorImpl&) = delete;
   TensorImpl& operator=(const TensorImpl&) = delete;
   ~TensorImpl() {
+#ifdef KGEMU
+    if (registered) kgemu_unregister(registered);
+#endif
     if (sizes != inline_dims) delete[] sizes;
     Py_XDECREF(object);
   }
@@ -48,7 +55,27 @@ struct TensorImpl {
     }
     numel = expected;
     if (numel == 0) contiguous = true;
+#ifdef KGEMU
+    if (numel != 0) make_known();
+#endif
   }
+
+#ifdef KGEMU
+  // The emulator refuses accesses to memory that it does not know. What a torch operator made is
+  // registered here, whole, so that views of it need not nest; otherwise only kept alive.
+  void make_known() {
+    if (kgemu_is_device_pointer(data)) {
+      kgemu_register(data, 1, 0, "");
+      registered = data;
+      return;
+    }
+    const Ref storage = call_method(object, "untyped_storage");
+    const Ref address = call_method(storage.get(), "data_ptr");
+    const Ref bytes = call_method(storage.get(), "nbytes");
+    registered = PyLong_AsVoidPtr(address.get());
+    kgemu_register(registered, PyLong_AsSize_t(bytes.get()), 1, "a tensor made by torch");
+  }
+#endif
 
   // The device as the candidate is told: on the emulator all memory is the GPU's.
   void set_device(bool is_cuda, int index) {
@@ -145,10 +172,12 @@ struct EmulatorBlock {
 inline Ref emulator_tensor(c10::IntArrayRef sizes, c10::IntArrayRef strides, size_t bytes,
                            c10::ScalarType dtype, bool initialised, const char* label) {
   TORCH_CHECK(sizes.size() <= 64, "Expected at most 64 dimensions, got ", sizes.size());
+  void* memory = bytes ? kgemu_alloc(bytes, initialised, label) : nullptr;
+  TORCH_CHECK(memory || !bytes, "CUDA out of memory. Tried to allocate ", bytes, " bytes");
   auto* block = new EmulatorBlock;
   DLView& view = block->managed.tensor;
   const c10::TypeFacts& facts = c10::type_facts(dtype);
-  view = {bytes ? kgemu_alloc(bytes, initialised, label) : nullptr,
+  view = {memory,
           {1, 0},
           static_cast<int32_t>(sizes.size()),
           {facts.code, facts.bits, 1},
