@@ -54,6 +54,9 @@ def main() -> None:
 def _execute(command: list[str], policy: Policy, namespaces: tuple[str, ...], report: int) -> None:
     """Confines this process and becomes the command; never returns."""
     try:
+        # Python ignores these, and a program inherits what is ignored.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
         active = confine(policy, namespaces)
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # The change of user has reset it.
         _say(report, {"protections": active})
