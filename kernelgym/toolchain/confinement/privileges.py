@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -54,9 +55,10 @@ def drop_user(policy: Policy) -> bool:
     try:
         for path in filter(os.path.isdir, policy.writable):
             for folder, _, names in os.walk(path):
-                os.chown(folder, NOBODY, NOBODY)
-                for name in names:
-                    os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
+                for name in (".", *names):
+                    # Of other commands in the same folder, temporary files come and go.
+                    with contextlib.suppress(FileNotFoundError):
+                        os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
     except OSError:
