@@ -1,0 +1,216 @@
+"""`KernelVectorEnv`: several environments whose candidates are judged as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
+
+from kernelgym.config import JudgeConfig
+from kernelgym.env import KernelEnv, Move, StepResult, SupportsEvaluate
+from kernelgym.errors import ConfigError, EnvironmentFault, UsageError
+from kernelgym.judge.verdict import Verdict
+from kernelgym.workspace import Workspace
+
+if TYPE_CHECKING:
+    from kernelgym.tasks import Task
+
+__all__ = ["KernelVectorEnv", "make_vec"]
+
+Job: TypeAlias = tuple["Task", Workspace]
+Judged: TypeAlias = Sequence["Verdict | EnvironmentFault"]
+VectorStepResult = tuple[
+    dict[str, Any],
+    npt.NDArray[np.float64],
+    npt.NDArray[np.bool_],
+    npt.NDArray[np.bool_],
+    dict[str, Any],
+]
+
+
+def make_vec(env_id: str, num_envs: int, **kwargs: Any) -> KernelVectorEnv:
+    """Makes a vector environment of one of kernelgym's ids.
+
+    Args:
+        env_id: Such as `"KernelBench-L1-v0"`.
+        num_envs: How many episodes run side by side, at least 1.
+        **kwargs: As for `KernelVectorEnv`.
+
+    Raises:
+        ConfigError: An argument is not accepted, or the id is not one of kernelgym's.
+    """
+    envs = gym.make_vec(
+        env_id, num_envs, vectorization_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT, **kwargs
+    )
+    if not isinstance(envs, KernelVectorEnv):
+        raise ConfigError(f"env_id: expected an id of kernelgym, got {env_id!r}")
+    return envs
+
+
+class KernelVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
+    """Several `KernelEnv`s in one process; a batch of actions is judged as a batch.
+
+    Autoreset is of the same step: where an episode ends, the observation returned is already the
+    next one's first, and `infos["final_obs"]` and `infos["final_info"]` hold the last ones. A slot
+    whose judgement meets a fault of the harness is truncated, with the message in
+    `infos["fault"]`, and the others go on.
+
+    Gymnasium's `AsyncVectorEnv` with shared memory returns garbage for texts; use this instead.
+
+    Args:
+        num_envs: How many episodes run side by side, at least 1.
+        judge: A judge to share. One with a method `evaluate_many(jobs)` is given the batch, another
+            one job after the other. By default `kernelgym.evaluate_many` judges.
+        workers: Candidates judged at the same time, when the judge is not given; None leaves that
+            to `kernelgym.evaluate_many`.
+        **kwargs: As for `KernelEnv`.
+
+    Raises:
+        ConfigError: An argument is not accepted.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        *,
+        judge: SupportsEvaluate | None = None,
+        workers: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if num_envs < 1:
+            raise ConfigError(f"num_envs: expected at least 1, got {num_envs}")
+        if judge is not None and workers is not None:
+            raise ConfigError("workers: expected None beside a judge, which has its own")
+        self.envs = tuple(KernelEnv(judge=judge, **kwargs) for _ in range(num_envs))
+        self.num_envs = num_envs
+        self._judge = judge
+        self._workers = workers
+        first = self.envs[0]
+        self.metadata = {**first.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
+        self.render_mode = first.render_mode
+        self.single_action_space = first.action_space
+        self.single_observation_space = first.observation_space
+        self.action_space = batch_space(first.action_space, num_envs)
+        self.observation_space = batch_space(first.observation_space, num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Starts all episodes.
+
+        Args:
+            seed: Of the first environment (the others count up from it), or one for each.
+            options: As for `KernelEnv.reset`, given to each.
+
+        Raises:
+            UsageError: The number of seeds is not the number of environments.
+        """
+        if seed is None or isinstance(seed, int):
+            seeds: list[int | None] = [
+                None if seed is None else seed + index for index in range(self.num_envs)
+            ]
+        else:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise UsageError(f"seed: expected {self.num_envs} seeds, got {len(seeds)}")
+        infos: dict[str, Any] = {}
+        observations = []
+        for index, (env, one) in enumerate(zip(self.envs, seeds, strict=True)):
+            seen, info = env.reset(seed=one, options=options)
+            observations.append(seen)
+            infos = self._add_info(infos, info, index)
+        return self._batch(observations), infos
+
+    def step(self, actions: Sequence[str]) -> VectorStepResult:
+        """Takes one action in each environment.
+
+        Raises:
+            UsageError: The number of actions is not the number of environments, or one is no text.
+        """
+        if isinstance(actions, str) or len(actions) != self.num_envs:
+            raise UsageError(f"actions: expected {self.num_envs} texts, got {_described(actions)}")
+        moves = [env.plan(action) for env, action in zip(self.envs, actions, strict=True)]
+        verdicts = self._judge_moves(moves)
+        rewards = np.zeros(self.num_envs, np.float64)
+        terminated = np.zeros(self.num_envs, np.bool_)
+        truncated = np.zeros(self.num_envs, np.bool_)
+        infos: dict[str, Any] = {}
+        observations = []
+        for index, (env, move, verdict) in enumerate(zip(self.envs, moves, verdicts, strict=True)):
+            seen, reward, ended, cut, info = _finish(env, move, verdict)
+            rewards[index], terminated[index], truncated[index] = reward, ended, cut
+            if ended or cut:
+                final = {"final_obs": seen, "final_info": info}
+                if "fault" in info:
+                    final["fault"] = info["fault"]
+                infos = self._add_info(infos, final, index)
+                seen, info = env.reset()
+            observations.append(seen)
+            infos = self._add_info(infos, info, index)
+        return self._batch(observations), rewards, terminated, truncated, infos
+
+    def render(self) -> tuple[Any, ...] | None:
+        """What each environment renders."""
+        return None if self.render_mode is None else tuple(env.render() for env in self.envs)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes the environments; a shared judge stays open."""
+        for env in self.envs:
+            env.close()
+
+    def _judge_moves(self, moves: Sequence[Move]) -> list[Verdict | EnvironmentFault | None]:
+        wanted = [index for index, move in enumerate(moves) if move.wants_verdict]
+        jobs = [(self.envs[index].task, moves[index].workspace) for index in wanted]
+        results: list[Verdict | EnvironmentFault | None] = [None] * len(moves)
+        if jobs:
+            for index, result in zip(wanted, self._evaluate(jobs), strict=True):
+                results[index] = result
+        return results
+
+    def _evaluate(self, jobs: Sequence[Job]) -> Judged:
+        if self._judge is None:
+            return _evaluate_many(jobs, self.envs[0].config, self._workers)
+        batched: Callable[[Sequence[Job]], Judged] | None = getattr(
+            self._judge, "evaluate_many", None
+        )
+        if batched is not None:
+            return batched(jobs)
+        return [_evaluate_one(self._judge, job) for job in jobs]
+
+    def _batch(self, observations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        space = self.single_observation_space
+        empty = cast("dict[str, Any]", create_empty_array(space, self.num_envs))
+        return cast("dict[str, Any]", concatenate(space, observations, empty))
+
+
+def _finish(env: KernelEnv, move: Move, verdict: Verdict | EnvironmentFault | None) -> StepResult:
+    if isinstance(verdict, EnvironmentFault):
+        return env.abandon(verdict)
+    return env.complete(move, verdict)
+
+
+def _evaluate_one(judge: SupportsEvaluate, job: Job) -> Verdict | EnvironmentFault:
+    try:
+        return judge.evaluate(*job)
+    except EnvironmentFault as fault:
+        return fault
+
+
+def _evaluate_many(jobs: Sequence[Job], config: JudgeConfig, workers: int | None) -> Judged:
+    from kernelgym.judge.judge import evaluate_many  # heavy, and not needed to read a task
+
+    if workers is None:
+        return evaluate_many(jobs, config)
+    return evaluate_many(jobs, config, workers=workers)
+
+
+def _described(actions: object) -> str:
+    return f"{len(actions)}" if isinstance(actions, (list, tuple)) else type(actions).__name__
