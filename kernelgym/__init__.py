@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from kernelgym.config import JudgeConfig
     from kernelgym.env import KernelEnv
     from kernelgym.errors import EnvironmentFault, KernelGymError, UsageError
-    from kernelgym.judge.judge import Judge, evaluate, evaluate_many
+    from kernelgym.judge.judge import Judge, evaluate
+    from kernelgym.judge.pool import evaluate_many
     from kernelgym.judge.verdict import Outcome, Verdict
     from kernelgym.runner import EpisodeResult, run_episode
     from kernelgym.vector import KernelVectorEnv, make_vec
@@ -59,7 +60,7 @@ _HOMES = {
     "Verdict": "judge.verdict",
     "Workspace": "workspace",
     "evaluate": "judge.judge",
-    "evaluate_many": "judge.judge",
+    "evaluate_many": "judge.pool",
     "make_vec": "vector",
     "run_episode": "runner",
 }

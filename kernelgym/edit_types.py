@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from typing import TypeAlias
 
@@ -11,7 +12,14 @@ from unidiff.patch import PatchedFile, PatchSet
 
 from kernelgym.errors import EditError
 from kernelgym.passages import closest_passage, find_lines
-from kernelgym.workspace import REFERENCE_FILE, SUFFIXES, Workspace, check_path
+from kernelgym.workspace import (
+    MAX_FILES,
+    MAX_TOTAL_BYTES,
+    REFERENCE_FILE,
+    SUFFIXES,
+    Workspace,
+    check_path,
+)
 
 __all__ = [
     "Edit",
@@ -27,6 +35,7 @@ __all__ = [
 
 _LANGUAGES = {".py": "python", ".cu": "cuda", ".cuh": "cuda"}
 _MARKER = 7
+_MAX_HUNKS = 1000
 _SEARCH = re.compile(r"(<{7,}) SEARCH[ \t]*")
 _NAME = r"[\w+\-./]{1,200}(?:" + "|".join(re.escape(suffix) for suffix in SUFFIXES) + ")"
 # A line that names a file, bare or as models dress it: "### `x.cu`:", "**File: x.cu**".
@@ -141,7 +150,7 @@ class UnifiedDiff:
         text: The diff, with its `---` and `+++` lines, in whole lines (see `as_lines`).
 
     Raises:
-        EditError: The text has no `---` line.
+        EditError: The text has no `---` line, or is longer than any workspace.
     """
 
     text: str
@@ -149,6 +158,10 @@ class UnifiedDiff:
     def __post_init__(self) -> None:
         """Normalise line ends; refuse what is no diff."""
         object.__setattr__(self, "text", as_lines(self.text))
+        if len(self.text) > 2 * MAX_TOTAL_BYTES:
+            raise EditError(
+                f"diff: expected at most {2 * MAX_TOTAL_BYTES} characters, got {len(self.text)}"
+            )
         if not re.match(r"\s*(?:--- |diff --git |Index: )", self.text[:4096]):
             raise EditError("diff: expected '--- a/PATH' and '+++ b/PATH' before the first hunk")
 
@@ -163,8 +176,14 @@ class UnifiedDiff:
             patch = PatchSet(self.text)
         except (UnidiffParseError, ValueError) as error:  # ValueError: a number of 5000 digits
             raise EditError(f"diff: cannot be read: {str(error).strip()}") from error
-        if not any(len(file) for file in patch):
+        hunks = sum(len(file) for file in patch)
+        if not hunks:
             raise EditError("diff: expected at least one hunk ('@@ -LINE,COUNT +LINE,COUNT @@')")
+        if hunks > _MAX_HUNKS or len(patch) > MAX_FILES:
+            raise EditError(
+                f"diff: expected at most {MAX_FILES} files and {_MAX_HUNKS} hunks, "
+                f"got {len(patch)} and {hunks}"
+            )
         for file in patch:
             workspace = _patch_file(workspace, file)
         return workspace
@@ -244,13 +263,17 @@ def _patch_file(workspace: Workspace, file: PatchedFile) -> Workspace:
     if file.path in workspace.files and file.is_added_file:
         raise EditError(f"diff: {file.path}: cannot be added, it exists")
     before = as_lines(workspace.files.get(file.path, ""))
+    starts = list(itertools.accumulate((len(line) + 1 for line in before.split("\n")), initial=0))
     after: list[str] = []
     position = 0
     for number, hunk in enumerate(file, 1):
         # The empty type is a context line that lost its only blank.
         old = as_lines("".join(line.value for line in hunk if line.line_type in ("", " ", "-")))
         new = as_lines("".join(line.value for line in hunk if line.line_type in ("", " ", "+")))
-        start = _place_hunk(before, position, old, hunk.source_start)
+        # An insertion without context goes behind the line it names.
+        index = hunk.source_start - (1 if old else 0)
+        named = starts[index] if 0 <= index < len(starts) else len(before) + 1
+        start = _place_hunk(before, old, position, named)
         if start is None:
             raise EditError(
                 f"diff: {file.path}: hunk {number} (at line {hunk.source_start}) does not match. "
@@ -261,13 +284,9 @@ def _patch_file(workspace: Workspace, file: PatchedFile) -> Workspace:
     return workspace.with_files({file.path: "".join([*after, before[position:]])})
 
 
-def _place_hunk(text: str, floor: int, old: str, line: int) -> int | None:
+def _place_hunk(text: str, old: str, floor: int, named: int) -> int | None:
     """Where the hunk's old lines begin: at the line it names, or at the only place they occur."""
-    if not old:  # an insertion without context goes behind the line it names
-        start = sum(len(part) + 1 for part in text.split("\n")[:line])
-        return start if floor <= start <= len(text) else None
-    found = [start for start in find_lines(text, old) if start >= floor]
-    for start in found:
-        if text.count("\n", 0, start) + 1 == line:
-            return start
+    if floor <= named <= len(text) and text.startswith(old, named):
+        return named
+    found = find_lines(text, old, floor) if old else []
     return found[0] if len(found) == 1 else None

@@ -165,13 +165,12 @@ class _Parser:
         return tuple(self._edits)
 
     def _skip_thought(self) -> None:
-        """Replaces the current line by what is left of it and its followers without thoughts."""
-        kept: list[str] = []
+        """Goes to the line on which thoughts end, and leaves there what stands around them."""
+        before = self._lines[self._at].partition(_OPEN)[0]
         position = 0
         line = self._lines[self._at]
         first = self._at
         while (start := line.find(_OPEN, position)) != -1:
-            kept.append(line[position:start])
             end = line.find(_CLOSE, start)
             while end == -1:
                 self._at += 1
@@ -180,7 +179,8 @@ class _Parser:
                 line = self._lines[self._at]
                 end = line.find(_CLOSE)
             position = end + len(_CLOSE)
-        self._lines[self._at] = "".join([*kept, line[position:]])
+        after = line[position:]
+        self._lines[self._at] = after if after.strip() else before
 
     def _read_fence(self, fence: str, info: str) -> None:
         opened = self._at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import gymnasium as gym
 from gymnasium.error import ResetNeeded
@@ -15,13 +15,14 @@ from kernelgym.config import JudgeConfig
 from kernelgym.errors import ConfigError, EditError, EnvironmentFault, UsageError
 from kernelgym.feedback import summary
 from kernelgym.judge.verdict import Verdict
+from kernelgym.judging import LazyJudge, SupportsEvaluate
 from kernelgym.spaces import SourceText
 from kernelgym.workspace import Workspace
 
 if TYPE_CHECKING:
     from kernelgym.tasks import Task
 
-__all__ = ["EDIT_PENALTY", "KernelEnv", "Move", "Observation", "StepResult", "SupportsEvaluate"]
+__all__ = ["EDIT_PENALTY", "KernelEnv", "Move", "Observation", "StepResult"]
 
 EDIT_PENALTY = -0.1
 """What an edit that does not apply costs."""
@@ -32,20 +33,6 @@ _START = "No verdict yet. model_new.py is the reference renamed; replace its wor
 TaskReference: TypeAlias = Union[str, "os.PathLike[str]", "Task"]
 Observation: TypeAlias = dict[str, Any]
 StepResult: TypeAlias = tuple[Observation, float, bool, bool, dict[str, Any]]
-
-
-class SupportsEvaluate(Protocol):
-    """What the environment asks of a judge."""
-
-    @property
-    def config(self) -> JudgeConfig:
-        """How it judges."""
-
-    def evaluate(self, task: Task, workspace: Workspace) -> Verdict:
-        """Judges one workspace; raises EnvironmentFault when the harness is at fault."""
-
-    def close(self) -> None:
-        """Frees what it holds."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,8 +125,11 @@ class KernelEnv(gym.Env[Observation, str]):
             )
         if judge is not None and (config is not None or fields):
             raise ConfigError("judge: expected no config beside it, the judge has its own")
-        base = judge.config if judge is not None else config or JudgeConfig()
-        self.config = base.replace(**fields)
+        self._owned: LazyJudge | None = None
+        if judge is None:
+            judge = self._owned = LazyJudge((config or JudgeConfig()).replace(**fields))
+        self.judge = judge
+        self.config = self.judge.config
         self.max_turns = max_turns
         self.reward = rewards.get(reward)
         self.reward_mode = reward_mode
@@ -147,8 +137,6 @@ class KernelEnv(gym.Env[Observation, str]):
         self.action_space = SourceText(edits.MAX_ACTION_LENGTH)
         self.observation_space = observation.make_space(max_turns)
         self._tasks = _expand(task)
-        self._judge = judge
-        self._owns_judge = False
         self._episode: _Episode | None = None
 
     def reset(
@@ -173,7 +161,7 @@ class KernelEnv(gym.Env[Observation, str]):
         if picked is None:
             picked = self._tasks[int(self.np_random.integers(len(self._tasks)))]
         task = _load(picked)
-        size = _shapes(self.config)
+        size = self.judge.size
         text = observation.render_task(task.id, task.name, task.source(size))
         self._episode = _Episode(task, text, Workspace.initial(task, size))
         self._show()
@@ -260,9 +248,8 @@ class KernelEnv(gym.Env[Observation, str]):
 
     def close(self) -> None:
         """Closes the judge, if it is the environment's own. May be called again."""
-        if self._judge is not None and self._owns_judge:
-            self._judge.close()
-            self._judge = None
+        if self._owned is not None:
+            self._owned.close()
         super().close()
 
     @property
@@ -273,16 +260,6 @@ class KernelEnv(gym.Env[Observation, str]):
             ResetNeeded: There is no episode yet.
         """
         return self._current().task
-
-    @property
-    def judge(self) -> SupportsEvaluate:
-        """The judge; the environment's own is made when first asked for."""
-        if self._judge is None:
-            from kernelgym.judge.judge import Judge  # heavy, and not needed to read a task
-
-            self._judge = Judge(self.config)
-            self._owns_judge = True
-        return self._judge
 
     def _current(self) -> _Episode:
         if self._episode is None:
@@ -368,15 +345,3 @@ def _load(reference: TaskReference) -> Task:
 
     path = os.fspath(reference)
     return tasks.load_file(path) if path.endswith(".py") else tasks.get(path)
-
-
-def _shapes(config: JudgeConfig) -> str:
-    """Which shapes the agent is shown: those that the judge will use."""
-    if config.size != "auto":
-        return config.size
-    if config.device == "auto":
-        import torch  # only here: with a device named, no task needs torch to be read
-
-        # Asks the driver's management library, and so leaves CUDA uninitialised in this process.
-        return "full" if torch.cuda.device_count() > 0 else "small"
-    return "small" if config.device == "cpu" else "full"

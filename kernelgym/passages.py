@@ -13,15 +13,16 @@ _LINE_WIDTH = 160
 _FUZZY_LINES = 400  # difflib looks at no more lines than this, so that its time is bounded
 
 
-def find_lines(text: str, passage: str) -> list[int]:
+def find_lines(text: str, passage: str, floor: int = 0) -> list[int]:
     """Offsets at which `passage` occurs as whole lines; at most the first 20.
 
     Args:
         text: Whole lines, each ending in a line feed.
         passage: The same, not empty.
+        floor: Where to begin: the start of a line.
     """
     found: list[int] = []
-    start = text.find(passage)
+    start = text.find(passage, floor)
     while start != -1 and len(found) < _MOST_FOUND:
         if start == 0 or text[start - 1] == "\n":
             found.append(start)

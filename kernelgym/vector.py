@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
@@ -12,19 +13,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from kernelgym.config import JudgeConfig
-from kernelgym.env import KernelEnv, Move, StepResult, SupportsEvaluate
+from kernelgym.env import KernelEnv, Move, StepResult
 from kernelgym.errors import ConfigError, EnvironmentFault, UsageError
 from kernelgym.judge.verdict import Verdict
-from kernelgym.workspace import Workspace
-
-if TYPE_CHECKING:
-    from kernelgym.tasks import Task
+from kernelgym.judging import LazyJudge, SupportsEvaluate, evaluate_batch
 
 __all__ = ["KernelVectorEnv", "make_vec"]
 
-Job: TypeAlias = tuple["Task", Workspace]
-Judged: TypeAlias = Sequence["Verdict | EnvironmentFault"]
-VectorStepResult = tuple[
+_CONFIG_FIELDS = {field.name for field in dataclasses.fields(JudgeConfig)}
+
+VectorStepResult: TypeAlias = tuple[
     dict[str, Any],
     npt.NDArray[np.float64],
     npt.NDArray[np.bool_],
@@ -64,11 +62,11 @@ class KernelVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]
 
     Args:
         num_envs: How many episodes run side by side, at least 1.
-        judge: A judge to share. One with a method `evaluate_many(jobs)` is given the batch, another
-            one job after the other. By default `kernelgym.evaluate_many` judges.
-        workers: Candidates judged at the same time, when the judge is not given; None leaves that
-            to `kernelgym.evaluate_many`.
-        **kwargs: As for `KernelEnv`.
+        judge: A judge to share; it stays open when the environments close. By default one is made
+            for all of them.
+        workers: Candidates judged at a time; by default as many as there are CPU cores.
+        config: How candidates are judged, when the judge is not given.
+        **kwargs: As for `KernelEnv`; fields of `JudgeConfig` are taken as there.
 
     Raises:
         ConfigError: An argument is not accepted.
@@ -80,13 +78,19 @@ class KernelVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]
         *,
         judge: SupportsEvaluate | None = None,
         workers: int | None = None,
+        config: JudgeConfig | None = None,
         **kwargs: Any,
     ) -> None:
         if num_envs < 1:
             raise ConfigError(f"num_envs: expected at least 1, got {num_envs}")
-        if judge is not None and workers is not None:
-            raise ConfigError("workers: expected None beside a judge, which has its own")
-        self.envs = tuple(KernelEnv(judge=judge, **kwargs) for _ in range(num_envs))
+        if workers is not None and workers < 1:
+            raise ConfigError(f"workers: expected at least 1, got {workers}")
+        self._owned: LazyJudge | None = None
+        if judge is None:
+            fields = {name: kwargs.pop(name) for name in _CONFIG_FIELDS & kwargs.keys()}
+            judge = self._owned = LazyJudge((config or JudgeConfig()).replace(**fields))
+            config = None
+        self.envs = tuple(KernelEnv(judge=judge, config=config, **kwargs) for _ in range(num_envs))
         self.num_envs = num_envs
         self._judge = judge
         self._workers = workers
@@ -162,28 +166,20 @@ class KernelVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]
         return None if self.render_mode is None else tuple(env.render() for env in self.envs)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Closes the environments; a shared judge stays open."""
+        """Closes the environments; a judge that was given stays open."""
         for env in self.envs:
             env.close()
+        if self._owned is not None:
+            self._owned.close()
 
     def _judge_moves(self, moves: Sequence[Move]) -> list[Verdict | EnvironmentFault | None]:
         wanted = [index for index, move in enumerate(moves) if move.wants_verdict]
         jobs = [(self.envs[index].task, moves[index].workspace) for index in wanted]
         results: list[Verdict | EnvironmentFault | None] = [None] * len(moves)
-        if jobs:
-            for index, result in zip(wanted, self._evaluate(jobs), strict=True):
-                results[index] = result
+        judged = evaluate_batch(self._judge, jobs, self._workers)
+        for index, result in zip(wanted, judged, strict=True):
+            results[index] = result
         return results
-
-    def _evaluate(self, jobs: Sequence[Job]) -> Judged:
-        if self._judge is None:
-            return _evaluate_many(jobs, self.envs[0].config, self._workers)
-        batched: Callable[[Sequence[Job]], Judged] | None = getattr(
-            self._judge, "evaluate_many", None
-        )
-        if batched is not None:
-            return batched(jobs)
-        return [_evaluate_one(self._judge, job) for job in jobs]
 
     def _batch(self, observations: Sequence[dict[str, Any]]) -> dict[str, Any]:
         space = self.single_observation_space
@@ -195,21 +191,6 @@ def _finish(env: KernelEnv, move: Move, verdict: Verdict | EnvironmentFault | No
     if isinstance(verdict, EnvironmentFault):
         return env.abandon(verdict)
     return env.complete(move, verdict)
-
-
-def _evaluate_one(judge: SupportsEvaluate, job: Job) -> Verdict | EnvironmentFault:
-    try:
-        return judge.evaluate(*job)
-    except EnvironmentFault as fault:
-        return fault
-
-
-def _evaluate_many(jobs: Sequence[Job], config: JudgeConfig, workers: int | None) -> Judged:
-    from kernelgym.judge.judge import evaluate_many  # heavy, and not needed to read a task
-
-    if workers is None:
-        return evaluate_many(jobs, config)
-    return evaluate_many(jobs, config, workers=workers)
 
 
 def _described(actions: object) -> str:
