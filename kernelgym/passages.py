@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import collections
 import difflib
+import heapq
+import re
 
 __all__ = ["closest_passage", "find_lines"]
 
 _MOST_FOUND = 20  # more are not told apart: the search has to be made unique anyway
 _SHOWN_LINES = 8
 _LINE_WIDTH = 160
-_FUZZY_LINES = 400  # difflib looks at no more lines than this, so that its time is bounded
+_FUZZY_LINES = 2000  # looked through for words
+_RANKED_LINES = 8  # given to difflib, whose time is quadratic
+_SIMILAR = 0.5
+_WORD = re.compile(r"\w+")
 
 
 def find_lines(text: str, passage: str, floor: int = 0) -> list[int]:
@@ -76,10 +81,25 @@ def _best_window(lines: list[str], wanted: list[str]) -> int | None:
 
 
 def _most_similar_line(lines: list[str], wanted: list[str]) -> int | None:
-    target = max(wanted, key=lambda line: len(line.strip()))
-    clipped = [line[:_LINE_WIDTH] for line in lines[:_FUZZY_LINES]]
-    matches = difflib.get_close_matches(target[:_LINE_WIDTH], clipped, n=1, cutoff=0.5)
-    return max(0, clipped.index(matches[0]) - wanted.index(target)) if matches else None
+    """Start of the window whose line comes closest to the longest one wanted."""
+    target = max(wanted, key=lambda line: len(line.strip()))[:_LINE_WIDTH]
+    words = set(_WORD.findall(target))
+    # Words first, for they are cheap; difflib ranks the few lines that share most of them.
+    shared = [
+        (len(words.intersection(_WORD.findall(line[:_LINE_WIDTH]))), -index)
+        for index, line in enumerate(lines[:_FUZZY_LINES])
+    ]
+    likely = [-index for count, index in heapq.nlargest(_RANKED_LINES, shared) if count]
+    matcher = difflib.SequenceMatcher(b=target, autojunk=False)
+    best, best_index = 0.0, None
+    for index in likely:
+        matcher.set_seq1(lines[index][:_LINE_WIDTH])
+        if matcher.ratio() > max(best, _SIMILAR):
+            best, best_index = matcher.ratio(), index
+    if best_index is None:
+        return None
+    offset = next(at for at, line in enumerate(wanted) if line.startswith(target))
+    return max(0, best_index - offset)
 
 
 def _first_difference(lines: list[str], wanted: list[str], start: int) -> str:

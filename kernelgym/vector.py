@@ -17,6 +17,7 @@ from kernelgym.env import KernelEnv, Move, StepResult
 from kernelgym.errors import ConfigError, EnvironmentFault, UsageError
 from kernelgym.judge.verdict import Verdict
 from kernelgym.judging import LazyJudge, SupportsEvaluate, evaluate_batch
+from kernelgym.registration import ENV_IDS
 
 __all__ = ["KernelVectorEnv", "make_vec"]
 
@@ -42,12 +43,12 @@ def make_vec(env_id: str, num_envs: int, **kwargs: Any) -> KernelVectorEnv:
     Raises:
         ConfigError: An argument is not accepted, or the id is not one of kernelgym's.
     """
-    envs = gym.make_vec(
-        env_id, num_envs, vectorization_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT, **kwargs
+    if env_id not in ENV_IDS:
+        raise ConfigError(f"env_id: expected one of {', '.join(ENV_IDS)}, got {env_id!r}")
+    mode = gym.VectorizeMode.VECTOR_ENTRY_POINT
+    return cast(
+        "KernelVectorEnv", gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     )
-    if not isinstance(envs, KernelVectorEnv):
-        raise ConfigError(f"env_id: expected an id of kernelgym, got {env_id!r}")
-    return envs
 
 
 class KernelVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]):
