@@ -30,6 +30,7 @@ __all__ = [
     "as_lines",
     "fenced",
     "path_in",
+    "path_in_comment",
     "search_marker",
 ]
 
@@ -44,6 +45,7 @@ _NAMING_LINE = re.compile(
 )
 # Prose that ends by naming one: "Update `x.cu`:".
 _NAMING_END = re.compile(rf"`({_NAME})`[*\s]*:?\s*$")
+_NAMING_COMMENT = re.compile(rf"\s*(?://|#)\s*(?:file\s*:\s*)?({_NAME})\s*", re.I)
 _NAMING_WIDTH = 300
 
 
@@ -217,6 +219,12 @@ def path_in(line: str) -> str | None:
     if len(line) > _NAMING_WIDTH:
         return None
     match = _NAMING_LINE.fullmatch(line) or _NAMING_END.search(line)
+    return match.group(1) if match else None
+
+
+def path_in_comment(line: str) -> str | None:
+    """The path that a comment on a block's first line names, if it holds nothing else."""
+    match = _NAMING_COMMENT.fullmatch(line) if len(line) <= _NAMING_WIDTH else None
     return match.group(1) if match else None
 
 

@@ -22,6 +22,7 @@ from kernelgym.edit_types import (
     WriteFile,
     as_lines,
     path_in,
+    path_in_comment,
     search_marker,
 )
 from kernelgym.errors import EditError
@@ -203,7 +204,7 @@ class _Parser:
         self._at = end + 1
         text = "\n".join([*body, ""])
         if path is None and language in _SOURCE_LANGUAGES:
-            path = above
+            path = above or path_in_comment(self._lines[opened + 1])
         if language in ("diff", "patch") or (path is None and text.startswith(("--- ", "diff "))):
             self._edits.append(UnifiedDiff(text))
         elif path is not None:

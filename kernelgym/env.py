@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 from kernelgym import edits, observation, rewards
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ConfigError, EditError, EnvironmentFault, UsageError
-from kernelgym.feedback import summary
+from kernelgym.feedback import printable, summary
 from kernelgym.judge.verdict import Verdict
 from kernelgym.judging import LazyJudge, SupportsEvaluate
 from kernelgym.spaces import SourceText
@@ -197,7 +197,9 @@ class KernelEnv(gym.Env[Observation, str]):
             script = edits.parse(action)
             workspace = script.apply(episode.workspace)
         except EditError as error:
-            return Move(episode.workspace, str(error), submits=False, wants_verdict=False)
+            return Move(
+                episode.workspace, printable(str(error)), submits=False, wants_verdict=False
+            )
         wants_verdict = workspace != episode.workspace if script.submits else True
         return Move(workspace, "", script.submits, wants_verdict)
 

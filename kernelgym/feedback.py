@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from kernelgym.judge.verdict import (
     Correctness,
     Counters,
@@ -14,11 +16,20 @@ from kernelgym.judge.verdict import (
     Verdict,
 )
 
-__all__ = ["MAX_FEEDBACK", "clip", "format_bytes", "format_seconds", "render_feedback", "summary"]
+__all__ = [
+    "MAX_FEEDBACK",
+    "clip",
+    "format_bytes",
+    "format_seconds",
+    "printable",
+    "render_feedback",
+    "summary",
+]
 
 MAX_FEEDBACK = 32 * 1024
 """Most characters of a feedback text."""
 
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 _MAX_DIAGNOSTICS = 20
 _MAX_KERNELS = 8
 _MAX_OUTPUT = 2000
@@ -55,7 +66,7 @@ def render_feedback(verdict: Verdict) -> str:
         parts.append(f"Peak memory: {format_bytes(verdict.peak_memory)}{beside}")
     if verdict.output:
         parts.append(f"The candidate printed:\n{clip(verdict.output, _MAX_OUTPUT)}")
-    return clip("\n".join(parts), MAX_FEEDBACK)
+    return clip(printable("\n".join(parts)), MAX_FEEDBACK)
 
 
 def summary(verdict: Verdict) -> str:
@@ -67,6 +78,15 @@ def summary(verdict: Verdict) -> str:
         pairs = _speedups(verdict.timing)
         words += "".join(f", {speed.value:.2f}x {name}" for name, speed in pairs)
     return words
+
+
+def printable(text: str) -> str:
+    """The text with what could confuse a terminal, or cannot be written to one, replaced.
+
+    Control characters other than tab and newline, lone surrogates, and overrides of the direction
+    of writing become U+FFFD: a candidate chooses what it prints.
+    """
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def clip(text: str, limit: int) -> str:

@@ -125,7 +125,7 @@ class Workspace:
         source = task.source(size)
         try:
             text = _as_candidate(source)
-        except (SyntaxError, tokenize.TokenError) as error:
+        except (SyntaxError, ValueError, tokenize.TokenError) as error:
             raise TaskFormatError(f"{task.id}: expected Python source, got: {error}") from error
         return cls({MAIN_FILE: text}, reference=source)
 

@@ -89,6 +89,14 @@ def test_ways_to_write_a_whole_file(text, path):
     assert apply(text)[path] == "x = 1\n"
 
 
+def test_a_comment_on_the_first_line_names_the_file():
+    files = apply(
+        "```cuda\n// kernels/x.cu\nint x;\n```\n```python\n# File: model_new.py\ny = 1\n```"
+    )
+    assert files["kernels/x.cu"] == "// kernels/x.cu\nint x;\n"
+    assert files["model_new.py"] == "# File: model_new.py\ny = 1\n"
+
+
 def test_of_several_python_blocks_the_one_with_the_class_is_the_model():
     text = "```python\nimport torch\n```\nso\n```python\nclass ModelNew: pass\n```"
     assert apply(text)["model_new.py"] == "class ModelNew: pass\n"

@@ -346,6 +346,14 @@ def test_human_prints_a_panel(make_env, capsys):
     assert "error: expected ';'" in printed
 
 
+def test_human_survives_what_cannot_be_printed(make_env, capsys):
+    env = make_env(render_mode="human")
+    env.reset()
+    _, *_, info = env.step("```\ud800\x1b[2J\nnever closed")
+    assert "never closed" in info["edit_error"]
+    assert "\x1b" not in capsys.readouterr().out
+
+
 def test_the_environment_itself_takes_no_time(make_env):
     env = make_env(max_turns=1000)
     env.reset()

@@ -145,6 +145,12 @@ def test_feedback_is_bounded(make_verdict):
     assert "left out" in text
 
 
+def test_feedback_cannot_steer_a_terminal(make_verdict):
+    said = "\x1b[2Ja\tb\r\u202ec\ud800\0\x9b\n"
+    text = render_feedback(make_verdict(Outcome.REJECTED, output=said))
+    assert text.endswith("\ufffd[2Ja\tb\ufffd\ufffdc\ufffd\ufffd\ufffd\n")
+
+
 @pytest.mark.parametrize("length", [99, 100, 101, 10_000])
 def test_clip_keeps_both_ends(length):
     text = "a" + "-" * (length - 2) + "z"
