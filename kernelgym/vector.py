@@ -43,7 +43,7 @@ def make_vec(env_id: str, num_envs: int, **kwargs: Any) -> KernelVectorEnv:
     Raises:
         ConfigError: An argument is not accepted, or the id is not one of kernelgym's.
     """
-    if env_id not in ENV_IDS:
+    if env_id.removeprefix("kernelgym:") not in ENV_IDS:
         raise ConfigError(f"env_id: expected one of {', '.join(ENV_IDS)}, got {env_id!r}")
     mode = gym.VectorizeMode.VECTOR_ENTRY_POINT
     return cast(

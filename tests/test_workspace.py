@@ -46,12 +46,13 @@ def test_renaming_goes_by_tokens(before, after):
     assert Workspace.initial(Source(), "small").files["model_new.py"] == after + "\n"
 
 
-def test_a_reference_that_is_not_python_is_a_task_error():
+@pytest.mark.parametrize("text", ["def f(:\n", "x = (\n", "x\0", "if 1:\nx", "x = 'a\n", '"""'])
+def test_a_reference_that_is_not_python_is_a_task_error(text):
     class Source:
         id = "broken"
 
         def source(self, size):
-            return "def f(:\n"
+            return text
 
     with pytest.raises(TaskFormatError, match="broken: expected Python"):
         Workspace.initial(Source(), "small")
