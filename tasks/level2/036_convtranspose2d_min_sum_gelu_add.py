@@ -15,6 +15,9 @@ padding = 1
 output_padding = 1
 bias_shape = (1, 1, 1)
 
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """gelu(sum(min(conv_transpose(x), over channels), over height)) + bias: (N, 1, 1, W')."""

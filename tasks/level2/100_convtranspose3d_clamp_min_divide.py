@@ -12,6 +12,14 @@ PRESETS = {
         "height": 48,
         "width": 48,
     },
+    "medium": {
+        "batch_size": 8,
+        "in_channels": 64,
+        "out_channels": 128,
+        "depth": 24,
+        "height": 48,
+        "width": 48,
+    },
     "small": {
         "batch_size": 2,
         "in_channels": 8,
@@ -27,6 +35,9 @@ stride = 2
 padding = 1
 min_value = -1.0
 divisor = 2.0
+
+# Wide enough for the clamp to act.
+LAWS = {"x": ("normal", 0.0, 8.0)}
 
 
 class Model(nn.Module):
