@@ -9,7 +9,7 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512},
 }
 
-# With the constructed weights the output is nearly the same for all inputs.
+# With the constructed weights the output is nearly the input itself.
 WEIGHTS = "perturbed"
 
 

@@ -12,14 +12,6 @@ PRESETS = {
         "height": 48,
         "width": 48,
     },
-    "medium": {
-        "batch_size": 8,
-        "in_channels": 64,
-        "out_channels": 128,
-        "depth": 24,
-        "height": 48,
-        "width": 48,
-    },
     "small": {
         "batch_size": 2,
         "in_channels": 8,
