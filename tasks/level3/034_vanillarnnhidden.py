@@ -20,6 +20,8 @@ PRESETS = {
     },
 }
 
+SLICE = {"x": 1, "h0": 0, "output": 1}
+
 
 class Model(nn.Module):
     def __init__(self, input_size, hidden_size, output_size):

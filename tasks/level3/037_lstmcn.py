@@ -20,6 +20,8 @@ PRESETS = {
     },
 }
 
+SLICE = {"x": 0, "h0": 1, "c0": 1, "output": 1}
+
 output_size = 10
 dropout = 0.0
 

@@ -20,6 +20,8 @@ PRESETS = {
     },
 }
 
+SLICE = {"x": 1, "h0": 1, "output": 1}
+
 
 class Model(nn.Module):
     def __init__(self, input_size, hidden_size, num_layers=3, bias=True, batch_first=False):
