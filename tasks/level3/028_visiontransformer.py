@@ -22,15 +22,15 @@ PRESETS = {
     },
 }
 
-# The encoder reads (batch, tokens, dim) as (sequence, batch, dim): a token meets only the tokens of
-# its own position in the other images. Only token 0 is read out, and it is the same parameter for
-# every image: the scores are a function of the weights alone, equal in all rows.
 UNSCORABLE = (
     "The encoder is not batch-first, so attention mixes equal positions of different images and "
     "never two positions of one; the scores are read from position 0, which holds the class token "
     "plus its position embedding for every image. The output depends on the weights alone, so "
     "whatever a candidate does with the image cannot be told from doing nothing."
 )
+
+# Attention runs over the batch.
+SLICE = None
 
 patch_size = 16
 num_classes = 10
