@@ -29,6 +29,9 @@ output_padding = (1, 1, 1)
 sum_weight = 1.0
 pool_kernel_size = (2, 2, 2)
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """gelu(avg_pool(layer_norm(conv_transpose(x) + sum_weight))).

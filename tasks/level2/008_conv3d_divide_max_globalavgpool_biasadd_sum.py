@@ -27,6 +27,9 @@ divisor = 2.0
 pool_size = (2, 2, 2)
 sum_dim = 1
 
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """sum(global_avg_pool(max_pool(conv(x) / divisor)) + bias, dim=1): (N, 1, 1, 1)."""

@@ -11,6 +11,11 @@ PRESETS = {
 subtract_value = 2.0
 multiply_value = 1.5
 
+# Unit inputs give linear(x) a deviation of 0.58: it would seldom exceed subtract_value.
+LAWS = {"x": ("normal", 0.0, 4.0)}
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """relu((linear(x) - subtract_value) * multiply_value)."""

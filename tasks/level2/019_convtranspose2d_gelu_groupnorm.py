@@ -14,6 +14,9 @@ stride = 1
 groups = 8
 num_groups = 8
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """group_norm(gelu(conv_transpose(x))).

@@ -11,6 +11,9 @@ PRESETS = {
 kernel_size = 3
 num_groups = 8
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """group_norm(sigmoid((conv(x) + bias) * scale)), with one bias and scale per output channel."""

@@ -13,6 +13,9 @@ scale_factor = 2.0
 clamp_min = -10.0
 clamp_max = 10.0
 
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """y * mish(y), where y = logsumexp(clamp(2 * s * linear(x)), dim=1): (N, 1)."""

@@ -25,6 +25,9 @@ PRESETS = {
 kernel_size = 3
 num_groups = 8
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """mean(group_norm(conv(x)), over all but the batch): (N,).

@@ -28,6 +28,9 @@ stride = 2
 padding = 1
 output_padding = 1
 
+# Both inputs and the output hold the batch in dimension 0.
+SLICE = 0
+
 
 class Model(nn.Module):
     """y * hardswish(y), where y = conv_transpose(x) + add_input.

@@ -25,6 +25,9 @@ PRESETS = {
 
 kernel_size = 4
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """mean(group_norm(hardswish(conv(x))), over D, H and W): (N, C_out)."""

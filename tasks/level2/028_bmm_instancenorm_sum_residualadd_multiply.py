@@ -8,6 +8,9 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512},
 }
 
+# Both inputs and the output hold the batch in dimension 0.
+SLICE = 0
+
 
 class Model(nn.Module):
     """(normalise(linear(x)) + y) * y; each row is normalised over its features."""

@@ -11,6 +11,9 @@ PRESETS = {
 hardtanh_min = -2.0
 hardtanh_max = 2.0
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """clamp(group_norm(linear(x)), hardtanh_min, hardtanh_max)."""

@@ -30,6 +30,9 @@ bias = True
 eps = 1e-05
 scaling_factor = 1.0
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """gelu(layer_norm(conv_transpose(x))) * scaling_factor.

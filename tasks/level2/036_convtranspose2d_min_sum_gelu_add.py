@@ -6,7 +6,7 @@ from torch import nn
 
 PRESETS = {
     "full": {"batch_size": 16, "in_channels": 64, "out_channels": 128, "height": 128, "width": 128},
-    "small": {"batch_size": 4, "in_channels": 16, "out_channels": 32, "height": 16, "width": 24},
+    "small": {"batch_size": 4, "in_channels": 16, "out_channels": 32, "height": 4, "width": 24},
 }
 
 kernel_size = 3
@@ -14,6 +14,12 @@ stride = 2
 padding = 1
 output_padding = 1
 bias_shape = (1, 1, 1)
+
+# Unit inputs make the minima so negative that the GELU is 0. At full constructed weights do so
+# for any input (the sum over 256 rows is -7.5 for x = 0), and the output is `bias`.
+LAWS = {"x": ("normal", 0.0, 0.5)}
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
 
 
 class Model(nn.Module):

@@ -8,6 +8,9 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512, "num_groups": 8},
 }
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """group_norm(swish(linear(x)) + bias)."""

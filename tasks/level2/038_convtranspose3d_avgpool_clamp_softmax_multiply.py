@@ -30,9 +30,14 @@ pool_kernel_size = 2
 clamp_min = 0.0
 clamp_max = 1.0
 
+# Wide enough for both ends of the clamp to act.
+LAWS = {"x": ("normal", 0.0, 20.0)}
+# The scale starts at one: it would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
-    """softmax(clamp(conv_transpose(avg_pool(x))), over D, H and W) * scale, one scale per channel."""
+    """softmax(clamp(conv_transpose(avg_pool(x))), over D, H and W) * scale."""
 
     def __init__(
         self,

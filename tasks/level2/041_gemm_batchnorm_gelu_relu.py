@@ -9,6 +9,9 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512},
 }
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """relu(gelu(batch_norm(linear(x))))."""

@@ -10,6 +10,9 @@ PRESETS = {
 
 kernel_size = 3
 
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """10 * logsumexp(mean(conv_transpose(x), over H and W) + bias, over channels): (N, 1)."""

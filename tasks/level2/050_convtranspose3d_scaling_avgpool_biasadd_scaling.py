@@ -28,6 +28,9 @@ padding = 1
 scale1 = 0.5
 scale2 = 1.0
 
+# The scalars start at values that the constructor is given: they must be read from the state.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """(avg_pool(conv_transpose(x) * scale1) + bias) * scale2, with learned scalars."""

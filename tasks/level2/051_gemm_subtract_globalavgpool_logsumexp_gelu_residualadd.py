@@ -9,6 +9,9 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512},
 }
 
+# With the constructed weights the output is nearly the input itself.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """x + gelu(mean(linear(x) - subtract, over features)): (N, in_features).

@@ -12,6 +12,9 @@ scaling_factor = 0.5
 hardtanh_min = -2
 hardtanh_max = 2
 
+# Wide enough for both ends of the hardtanh to act.
+LAWS = {"x": ("normal", 0.0, 8.0)}
+
 
 class Model(nn.Module):
     """gelu(clamp(linear(x) * scaling_factor, hardtanh_min, hardtanh_max))."""

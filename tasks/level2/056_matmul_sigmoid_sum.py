@@ -5,9 +5,11 @@ from torch import nn
 
 PRESETS = {
     "full": {"batch_size": 128, "input_size": 32768, "hidden_size": 32768},
-    "medium": {"batch_size": 128, "input_size": 16384, "hidden_size": 16384},
     "small": {"batch_size": 48, "input_size": 400, "hidden_size": 512},
 }
+
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
 
 
 class Model(nn.Module):

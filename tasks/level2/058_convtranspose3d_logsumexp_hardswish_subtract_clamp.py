@@ -27,6 +27,11 @@ stride = 2
 padding = 1
 bias_shape = (1, 1, 1, 1)
 
+# Unit inputs give logits so close to 0 that the logsumexp is nearly constant.
+LAWS = {"x": ("normal", 0.0, 24.0)}
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """clamp(y * sigmoid(y + 3) / 6 - bias, -1, 1), where y = logsumexp(conv_transpose(x), dim=1).

@@ -5,7 +5,6 @@ from torch import nn
 
 PRESETS = {
     "full": {"batch_size": 128, "in_features": 32768, "out_features": 32768},
-    "medium": {"batch_size": 128, "in_features": 16384, "out_features": 16384},
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512},
 }
 

@@ -29,6 +29,9 @@ padding = 1
 groups = 4
 eps = 1e-05
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """hardswish(group_norm(swish(conv_transpose(x))))."""

@@ -26,6 +26,9 @@ kernel_size = 3
 groups = 8
 bias = False
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """group_norm(relu(conv_transpose(x))), without a convolution bias."""

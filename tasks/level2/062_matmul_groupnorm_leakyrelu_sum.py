@@ -8,6 +8,9 @@ PRESETS = {
     "small": {"batch_size": 48, "input_size": 400, "hidden_size": 512, "num_groups": 32},
 }
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """2 * leaky_relu(group_norm(linear(x)))."""

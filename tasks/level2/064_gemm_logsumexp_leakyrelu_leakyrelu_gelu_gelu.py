@@ -9,6 +9,9 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512},
 }
 
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """gelu(gelu(leaky_relu(leaky_relu(logsumexp(linear(x), dim=1))))): (N, 1)."""

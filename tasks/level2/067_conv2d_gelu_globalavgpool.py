@@ -11,6 +11,9 @@ PRESETS = {
 
 kernel_size = 3
 
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """mean(gelu(conv(x)), over H and W): (N, C_out)."""

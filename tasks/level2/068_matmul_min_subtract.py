@@ -10,6 +10,11 @@ PRESETS = {
 
 constant = 2.0
 
+# Wide enough for the minimum to act.
+LAWS = {"x": ("normal", 0.0, 4.0)}
+# The scalar starts at the value that the constructor is given: it must be read from the state.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """min(linear(x), constant) - constant, with a learned scalar."""

@@ -26,6 +26,9 @@ kernel_size = 3
 stride = 2
 padding = 1
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """avg_pool(avg_pool(batch_norm(conv_transpose(x)))).

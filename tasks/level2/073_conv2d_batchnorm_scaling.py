@@ -11,6 +11,9 @@ PRESETS = {
 kernel_size = 3
 scaling_factor = 2.0
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """batch_norm(conv(x)) * scaling_factor."""

@@ -29,7 +29,7 @@ output_padding = 1
 
 
 class Model(nn.Module):
-    """max_pool(leaky_relu(leaky_relu(conv_transpose(x)) * multiplier)), one multiplier per channel."""
+    """max_pool(leaky_relu(leaky_relu(conv_transpose(x)) * multiplier)), one factor per channel."""
 
     def __init__(
         self,

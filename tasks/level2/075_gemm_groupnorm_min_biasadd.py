@@ -8,6 +8,11 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512, "num_groups": 32},
 }
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+# Broadcasting moves the batch to dimension 2 of the output.
+SLICE = {"x": 0, "output": 2}
+
 
 class Model(nn.Module):
     """min(group_norm(linear(x)), over features) + bias: (1, out_features, N, 1).

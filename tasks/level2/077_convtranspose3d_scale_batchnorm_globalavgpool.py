@@ -25,6 +25,9 @@ PRESETS = {
 kernel_size = 5
 scale_factor = 2.0
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """global_avg_pool(batch_norm(conv_transpose(x) * scale_factor)): (N, C_out, 1, 1, 1)."""

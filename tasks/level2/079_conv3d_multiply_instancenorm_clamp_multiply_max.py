@@ -28,7 +28,10 @@ clamp_max = 1.0
 
 
 class Model(nn.Module):
-    """max(clamp(instance_norm(conv(x) * multiplier)) * multiplier, over channels): (N, D', H', W')."""
+    """max(y, dim=1), where y = clamp(instance_norm(conv(x) * multiplier)) * multiplier.
+
+    The multiplier has one number per channel. Output: (N, D', H', W').
+    """
 
     def __init__(
         self, in_channels, out_channels, kernel_size, multiplier_shape, clamp_min, clamp_max

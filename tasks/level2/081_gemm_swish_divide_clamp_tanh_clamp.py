@@ -8,6 +8,9 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512},
 }
 
+# Wide enough for the clamp to act.
+LAWS = {"x": ("normal", 0.0, 4.0)}
+
 
 class Model(nn.Module):
     """clamp(tanh(clamp(swish(linear(x)) / 2, -1, 1)), -1, 1)."""

@@ -12,6 +12,9 @@ bn_eps = 1e-05
 bn_momentum = 0.1
 scale_shape = (1,)
 
+# Norm and scale start as the identity: they would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """softmax(batch_norm(linear(x)) * scale, dim=1)."""

@@ -27,6 +27,9 @@ maxpool_kernel_size = 4
 clamp_min = 0.0
 clamp_max = 1.0
 
+# Norm and scale start as the identity: they would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """clamp(max_pool(group_norm(conv(x)) * scale), clamp_min, clamp_max)."""

@@ -11,6 +11,9 @@ PRESETS = {
 
 divisor = 10.0
 
+# Wide enough for the GELU to leave its linear part after the division.
+LAWS = {"x": ("normal", 0.0, 10.0)}
+
 
 class Model(nn.Module):
     """gelu(linear(x) / divisor)."""

@@ -8,6 +8,9 @@ PRESETS = {
     "small": {"batch_size": 48, "in_features": 400, "out_features": 512, "num_groups": 16},
 }
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """swish(swish(group_norm(linear(x))) * multiply_weight), with one weight per feature."""

@@ -30,9 +30,17 @@ pool_kernel_size = 2
 pool_stride = 2
 pool_padding = 0
 
+# Unit inputs give logits so close to 0 that the softmax is nearly uniform.
+LAWS = {"x": ("normal", 0.0, 40.0)}
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
-    """max(swish(softmax(max_pool(conv_transpose(x)), dim=1) - subtract), dim=1): (N, D', H', W')."""
+    """max(swish(y - subtract), dim=1), where y = softmax(max_pool(conv_transpose(x)), dim=1).
+
+    There is one number to subtract per channel. Output: (N, D', H', W').
+    """
 
     def __init__(
         self,

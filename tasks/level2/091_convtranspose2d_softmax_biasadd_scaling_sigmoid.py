@@ -14,6 +14,11 @@ padding = 1
 output_padding = 1
 scaling_factor = 2.0
 
+# Unit inputs give logits so close to 0 that the softmax is nearly uniform.
+LAWS = {"x": ("normal", 0.0, 10.0)}
+# With the constructed weights the output is nearly the same for all inputs.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """sigmoid((softmax(conv_transpose(x), dim=1) + bias) * scaling_factor)."""

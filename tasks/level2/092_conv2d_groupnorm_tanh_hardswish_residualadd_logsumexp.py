@@ -24,6 +24,9 @@ PRESETS = {
 
 kernel_size = 3
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """logsumexp(y + hardswish(tanh(group_norm(y))), dim=1), where y = conv(x): (N, 1, H', W')."""

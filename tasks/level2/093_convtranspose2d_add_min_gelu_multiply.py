@@ -14,6 +14,9 @@ stride = 2
 add_value = 0.5
 multiply_value = 2.0
 
+# Wide enough for values on both sides of the minimum.
+LAWS = {"x": ("normal", 0.0, 4.0)}
+
 
 class Model(nn.Module):
     """gelu(min(conv_transpose(x) + add_value, 0)) * multiply_value."""

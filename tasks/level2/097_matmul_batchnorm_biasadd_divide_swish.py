@@ -13,6 +13,9 @@ bn_momentum = 0.1
 bias_shape = (1,)
 divide_value = 1.0
 
+# The norm starts with weight 1 and bias 0: its affine part would go unchecked.
+WEIGHTS = "perturbed"
+
 
 class Model(nn.Module):
     """swish((batch_norm(linear(x)) + bias) / divide_value)."""

@@ -28,6 +28,9 @@ padding = 1
 min_value = -1.0
 divisor = 2.0
 
+# Wide enough for the clamp to act.
+LAWS = {"x": ("normal", 0.0, 8.0)}
+
 
 class Model(nn.Module):
     """max(conv_transpose(x), min_value) / divisor."""
