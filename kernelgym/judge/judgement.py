@@ -15,6 +15,7 @@ import torch
 from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import baselines, protocol
+from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.check import Checker, CheckFailed, Observed
 from kernelgym.judge.counters import emulated_counters
 from kernelgym.judge.inputs import Salt
@@ -39,7 +40,7 @@ from kernelgym.judge.verdict import (
 )
 from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
-from kernelgym.toolchain.emulator import EmulatorReport, parse_report
+from kernelgym.toolchain.emulator_report import EmulatorReport, parse_report
 from kernelgym.toolchain.service import BuildService
 
 __all__ = ["Judgement"]
@@ -72,6 +73,7 @@ class Judgement:
         self._zygote = zygote
         self._salt = Salt.make(config.seed, task.id)
         self._builds: list[BuildResult] = []
+        self._requests: list[BuildRequest] = []
         self._seconds: dict[str, float] = {}
         self._protections: tuple[str, ...] = ()
         self._train = True
@@ -148,7 +150,18 @@ class Judgement:
                 return None, None
         if isinstance(answer, protocol.Failed):
             return observed, None
-        return observed, parse_report(answer.text, self._builds, self._files)
+        kit = self._service.emulator()
+        return observed, parse_report(
+            answer.text, map_place=self._place, hidden=(kit.directory,)
+        )
+
+    def _place(self, file: str, line: int) -> tuple[str, int]:
+        """Where in the workspace a compiled file and line come from."""
+        for request in self._requests:
+            place = self._service.place(request, file, line)
+            if place is not None:
+                return place.file, place.line
+        return "", 0
 
     def _found(self, report: EmulatorReport, observed: Observed | None) -> CheckFailed | None:
         """What the instrumented run found wrong, as a failure."""
@@ -186,6 +199,7 @@ class Judgement:
 
     @contextlib.contextmanager
     def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
+        kit = self._service.emulator()
         scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
         try:
             with CandidateProcess(self._zygote, self._build, self._config.run_timeout) as candidate:
@@ -195,10 +209,10 @@ class Judgement:
                         target="emulator",
                         variant=variant,
                         scratch=str(scratch),
-                        policy=self._service.candidate_policy(
-                            scratch, memory_bytes=self._config.memory_limit
+                        policy=candidate_policy(
+                            self._config, scratch, (kit.directory, self._service.cache.root)
                         ),
-                        runtime=self._service.emulator_runtime(),
+                        runtime=str(kit.runtime),
                         order=_PERMUTED_ORDER if variant == "checked" else 0,
                         access_budget=_ACCESS_BUDGET,
                         track=variant == "checked",
@@ -214,6 +228,7 @@ class Judgement:
         with self._phase("build"):
             result = self._service.build(request, timeout=self._config.build_timeout)
         self._builds.append(result)
+        self._requests.append(request)
         return result
 
     @contextlib.contextmanager
@@ -265,7 +280,7 @@ class Judgement:
                 precision=config.precision,
                 size=self._size,
                 mode="train" if self._train else "eval",
-                compiler=self._service.compiler_version(),
+                compiler=self._service.emulator().compiler,
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
                 protections=self._protections,
