@@ -27,6 +27,8 @@ from kernelgym.toolchain.sourcemap import SourceMap
 __all__ = ["NvccReport", "check_with_nvcc", "find_nvcc", "nvcc_version", "parse_resources"]
 
 _ARCHITECTURE = re.compile(r"sm_\d{2,3}[af]?")
+_OWN_FLAG = re.compile(r"--?(?:gpu-)?(?:arch(?:itecture)?|code|gencode|generate-code)=.*")
+_STANDARD = re.compile(r"--?std=")
 _UNKNOWN_ARCHITECTURE = re.compile(
     r"nvcc fatal\s*: (?:Unsupported gpu architecture|Value 'sm_\w+' is not defined)"
 )
@@ -114,7 +116,7 @@ def check_with_nvcc(
             by default.
         files: Workspace files that units may include.
         include_dirs: Folders of headers, searched first and in order.
-        flags: Further flags, screened already.
+        flags: Further flags, screened already; those that choose an architecture are left out.
         timeout: Wall-clock limit of each unit, in seconds.
         protection: How nvcc is confined.
         nvcc: Path of nvcc; found when not given.
@@ -143,12 +145,15 @@ def check_with_nvcc(
                 raise ValueError(f"expected a path inside the workspace, got {path!r}")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8", errors="replace")
+        kept = [flag for flag in flags if not _OWN_FLAG.fullmatch(flag)]
+        if not any(_STANDARD.match(flag) for flag in kept):
+            kept.append("-std=c++17")
         searched = [f"-I{path}" for path in (*include_dirs, ".")]
 
         def compile_unit(name: str) -> Finished:
             command = [
-                *(nvcc, "-cubin", f"-arch={architecture}", "-Xptxas", "-v", "-std=c++17"),
-                *(*searched, *flags, name, "-o", f"{name}.cubin"),
+                *(nvcc, "-cubin", f"-arch={architecture}", "-Xptxas", "-v"),
+                *(*searched, *kept, name, "-o", f"{name}.cubin"),
             ]
             return _run(command, folder, nvcc, include_dirs, timeout, protection)
 

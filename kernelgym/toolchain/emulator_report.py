@@ -30,10 +30,13 @@ class Launch:
         block: Threads along x, y, z.
         shared_static: Bytes of static shared memory.
         shared_dynamic: Bytes of dynamic shared memory.
+        owner: `"own"` for a kernel of the candidate's, `"library"` for a call of cuBLAS.
+        flops: Floating-point operations of a library's call; 0 for a kernel.
         checked: Whether accesses were watched; without, `counts` is empty.
         completed: Whether it ran to its end.
         sampled: Whether only some of its blocks were watched, and counts are scaled up.
-        counts: Counts by name, such as `"global_load_sectors"`.
+        counts: Counts by name, such as `"global_load_sectors"`; of a library's call, the bytes that
+            it has to move.
     """
 
     kernel: str
@@ -43,6 +46,8 @@ class Launch:
     block: Triple
     shared_static: int
     shared_dynamic: int
+    owner: str
+    flops: int
     checked: bool
     completed: bool
     sampled: bool

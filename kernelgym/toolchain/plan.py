@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Protocol
 
 from kernelgym.toolchain.build import BuildRequest
 from kernelgym.toolchain.flags import Flags
 
-__all__ = ["Finding", "Plan", "Step", "Toolchain", "Variant", "origin", "source_texts"]
+__all__ = ["SCRATCH", "Finding", "Plan", "Step", "Toolchain", "Variant"]
 
-_LINE_DIRECTIVE = re.compile(
-    r'^[ \t]*#[ \t]*(?:line[ \t]+)?(\d+)(?:[ \t]+"([^"]*)")?', re.MULTILINE
-)
+SCRATCH = "{scratch}"
+"""See `Step.command`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +20,8 @@ class Step:
     """One run of a compiler, in the folder of the workspace's copy.
 
     Attributes:
-        command: Program and arguments. Written units lie in `../units`, results go to `../out`.
+        command: Program and arguments. Written units lie in `../units`, results go to `../out`;
+            `SCRATCH` in an argument becomes the absolute path of the folder above.
         tool: Whose messages it prints: `"g++"` or `"nvcc"`.
     """
 
@@ -110,32 +108,3 @@ class Toolchain(Protocol):
         Raises:
             ToolchainFault: The toolchain is broken.
         """
-
-
-def source_texts(request: BuildRequest) -> dict[str, str]:
-    """A request's texts by the names that compilers, and binaries at run time, know them by.
-
-    Units give these names in `#line` directives, never lines of `model_new.py`: an edit that only
-    moves a kernel's string in its file changes no binary.
-    """
-    inline = {"cpp_sources": request.cpp_sources, "cuda_sources": request.cuda_sources}
-    return {
-        f"{name}[{index}]": text
-        for name, texts in inline.items()
-        for index, text in enumerate(texts)
-    }
-
-
-def origin(unit: str, line: int) -> tuple[str, int]:
-    """The source's name and line that a unit's `#line` directives give one of its lines.
-
-    Returns:
-        `("", line)` before the first directive.
-    """
-    directives = list(_LINE_DIRECTIVE.finditer(unit))
-    starts = [unit.count("\n", 0, match.start()) + 1 for match in directives]
-    index = bisect.bisect_left(starts, line) - 1
-    if index < 0:
-        return "", line
-    name = next((match[2] for match in directives[index::-1] if match[2] is not None), "")
-    return name, line - starts[index] - 1 + int(directives[index][1])

@@ -22,6 +22,7 @@ import dataclasses
 import hashlib
 import os
 import re
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -30,14 +31,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from kernelgym.errors import ToolchainFault
+from kernelgym.errors import ToolchainFault, UsageError
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.cache import ContentCache
+from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc
 from kernelgym.toolchain.diagnostics import parse_compiler_output, place_at, tidy
+from kernelgym.toolchain.emulated import Emulated
 from kernelgym.toolchain.flags import Flags, screen_flags
-from kernelgym.toolchain.plan import Finding, Plan, Step, Toolchain, source_texts
+from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
+from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts, units_of
 
 __all__ = ["BuildService"]
 
@@ -99,7 +103,8 @@ class BuildService:
     ) -> None:
         self.cache = ContentCache(cache_root)
         self.protection = protection
-        self._toolchains = dict(toolchains) if toolchains is not None else _own_toolchains()
+        own = toolchains if toolchains is not None else _own_toolchains(self.cache.root)
+        self._toolchains = dict(own)
         self._pool = concurrent.futures.ThreadPoolExecutor(
             jobs or os.cpu_count() or 1, thread_name_prefix="kernelgym-build"
         )
@@ -158,6 +163,35 @@ class BuildService:
             seconds=time.monotonic() - started,
         )
 
+    def check(self, request: BuildRequest, architecture: str, *, timeout: float) -> NvccReport:
+        """Compiles the device code with nvcc for a GPU architecture; needs nvcc and no GPU.
+
+        Args:
+            request: What a candidate asked to build, for whichever target.
+            architecture: `"sm_90"` and the like.
+            timeout: Wall-clock limit of each translation unit, in seconds.
+
+        Raises:
+            ToolchainFault: There is no nvcc, or it does not know the architecture.
+            SandboxFault: nvcc could not be confined.
+            UsageError: The request is one that `build` refuses.
+        """
+        flags = screen_flags(request)
+        for wrong in (*flags.refused, *_unsafe_paths(request)):
+            raise UsageError(wrong.text)
+        units = [unit for unit in units_of(request) if is_cuda(unit.path)]
+        return check_with_nvcc(
+            {flat_name(unit.path): unit.text for unit in units},
+            architecture,
+            source_map=SourceMap(request.files),
+            sources=source_texts(request),
+            files=_compilable(request),
+            include_dirs=(str(TORCH_HEADERS), sysconfig.get_path("include"), *flags.include_dirs),
+            flags=flags.device,
+            timeout=timeout,
+            protection=self.protection,
+        )
+
     def _toolchain_for(self, target: str) -> Toolchain:
         kind = "emulator" if target == "emulator" else "gpu"
         if kind not in self._toolchains:
@@ -212,37 +246,30 @@ class BuildService:
             ) from error
 
     def _compile(self, plan: Plan, scratch: str, timeout: float) -> _Record:
-        """Compiles all variants side by side, then links each."""
-        steps = {
-            variant.name: [
-                self._pool.submit(self._run, step, plan, scratch, timeout)
-                for step in variant.compiles
-            ]
-            for variant in plan.variants
-        }
+        """Compiles all variants side by side, then links each; equal steps run once."""
+
+        def start(step: Step) -> concurrent.futures.Future[Finished]:
+            return self._pool.submit(self._run, step, plan, scratch, timeout)
+
+        compiles = {step: start(step) for variant in plan.variants for step in variant.compiles}
         # None may still write when the scratch folder goes, not even when one ends in a fault.
-        concurrent.futures.wait([future for futures in steps.values() for future in futures])
-        said: list[_Said] = []
-        libraries: list[tuple[str, str]] = []
-        status = "ok"
-        for variant in plan.variants:
-            finished = [future.result() for future in steps[variant.name]]
-            said += [_said(step, run) for step, run in zip(variant.compiles, finished, strict=True)]
-            if all(run.returncode == 0 for run in finished):
-                finished = [self._run(variant.link, plan, scratch, timeout)]
-                said.append(_said(variant.link, finished[0]))
-            if any(run.timed_out for run in finished):
-                status = "timeout"
-            elif any(run.returncode != 0 for run in finished):
-                status = status if status == "timeout" else "compile_error"
-            else:
-                libraries.append((variant.name, variant.library))
-        kept = tuple(libraries) if status == "ok" else ()
-        return _Record(status=status, said=tuple(said), libraries=kept)
+        concurrent.futures.wait(compiles.values())
+        ended = {step: future.result() for step, future in compiles.items()}
+        if all(run.returncode == 0 for run in ended.values()):
+            links = {variant.link: start(variant.link) for variant in plan.variants}
+            concurrent.futures.wait(links.values())
+            ended.update((step, future.result()) for step, future in links.items())
+        said = tuple(_said(step, run) for step, run in ended.items())
+        if any(run.timed_out for run in ended.values()):
+            return _Record(status="timeout", said=said)
+        if any(run.returncode != 0 for run in ended.values()):
+            return _Record(status="compile_error", said=said)
+        libraries = tuple((variant.name, variant.library) for variant in plan.variants)
+        return _Record(status="ok", said=said, libraries=libraries)
 
     def _run(self, step: Step, plan: Plan, scratch: str, timeout: float) -> Finished:
         return run_confined(
-            step.command,
+            [argument.replace(SCRATCH, scratch) for argument in step.command],
             cwd=os.path.join(scratch, "work"),
             readable=plan.readable,
             writable=(scratch,),
@@ -257,8 +284,8 @@ class BuildService:
         )
 
 
-def _own_toolchains() -> dict[str, Toolchain]:
-    return {}
+def _own_toolchains(cache_root: Path) -> dict[str, Toolchain]:
+    return {"emulator": Emulated(cache_root / "kits")}
 
 
 def _said(step: Step, run: Finished) -> _Said:

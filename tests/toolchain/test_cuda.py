@@ -83,6 +83,14 @@ def test_folders_of_headers_come_first(tmp_path: Path) -> None:
 
 
 @needs_nvcc
+def test_flags_of_the_candidate_count_but_not_its_architecture() -> None:
+    text = '\nstatic_assert(N == 4 && __cplusplus > 201703L, "");\n'
+    text += "__global__ void k(float* x) {\n#if __CUDA_ARCH__ != 900\n#error\n#endif\n}\n"
+    flags = ["-DN=4", "-std=c++20", "-arch=sm_80", "-gencode=arch=compute_80,code=sm_80"]
+    assert check(text, flags=flags).ok
+
+
+@needs_nvcc
 def test_nvcc_is_confined() -> None:
     report = check('\n#include "/etc/passwd"\n')
     assert not report.ok

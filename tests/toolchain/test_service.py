@@ -12,8 +12,9 @@ import pytest
 from kernelgym.errors import ToolchainFault
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.flags import Flags
-from kernelgym.toolchain.plan import Finding, Plan, Step, Variant, origin
+from kernelgym.toolchain.plan import Finding, Plan, Step, Variant
 from kernelgym.toolchain.service import BuildService
+from kernelgym.toolchain.units import origin
 
 
 class PlainToolchain:
