@@ -15,8 +15,8 @@ import torch
 from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import baselines, protocol
-from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.check import Checker, CheckFailed, Observed
+from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.counters import emulated_counters
 from kernelgym.judge.inputs import Salt
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
@@ -42,6 +42,8 @@ from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.emulator_report import EmulatorReport, parse_report
 from kernelgym.toolchain.service import BuildService
+from kernelgym.toolchain.sourcemap import SourceMap
+from kernelgym.toolchain.units import written_at
 
 __all__ = ["Judgement"]
 
@@ -75,7 +77,7 @@ class Judgement:
         self._builds: list[BuildResult] = []
         self._requests: list[BuildRequest] = []
         self._seconds: dict[str, float] = {}
-        self._protections: tuple[str, ...] = ()
+        self._checker: Checker | None = None
         self._train = True
         self._output = ""
 
@@ -95,6 +97,7 @@ class Judgement:
             reference = Reference(self._task, self._size, self._config, self._salt, self._device)
             self._train = reference.train
             checker = Checker(reference, self._config)
+        self._checker = checker
         failure: CheckFailed | None = None
         try:
             with self._phase("check"), self._candidate("fast") as candidate:
@@ -151,14 +154,13 @@ class Judgement:
         if isinstance(answer, protocol.Failed):
             return observed, None
         kit = self._service.emulator()
-        return observed, parse_report(
-            answer.text, map_place=self._place, hidden=(kit.directory,)
-        )
+        return observed, parse_report(answer.text, map_place=self._place, hidden=(kit.directory,))
 
     def _place(self, file: str, line: int) -> tuple[str, int]:
         """Where in the workspace a compiled file and line come from."""
+        source_map = SourceMap(self._files)
         for request in self._requests:
-            place = self._service.place(request, file, line)
+            place = written_at(request, source_map, file, line)
             if place is not None:
                 return place.file, place.line
         return "", 0
@@ -283,7 +285,7 @@ class Judgement:
                 compiler=self._service.emulator().compiler,
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
-                protections=self._protections,
+                protections=self._checker.protections if self._checker else (),
             ),
             diagnostics=tuple(diagnostics),
             build=self._build_record(),
