@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import pathlib
+import posixpath
 import shutil
 import tempfile
 import time
@@ -159,6 +160,7 @@ class Judgement:
     def _place(self, file: str, line: int) -> tuple[str, int]:
         """Where in the workspace a compiled file and line come from."""
         source_map = SourceMap(self._files)
+        file = posixpath.normpath(file)
         for request in self._requests:
             place = written_at(request, source_map, file, line)
             if place is not None:
@@ -177,8 +179,13 @@ class Judgement:
         ]
         if not findings:
             return None
-        first = next((f for f in findings if not f.code.startswith(_WRONG_VALUES)), findings[0])
+        # A failed kernel explains wrong values, and a race why something was not written yet.
+        first = min(
+            findings,
+            key=lambda f: (f.code.startswith(_WRONG_VALUES), f.code == "memory.uninitialised"),
+        )
         code = first.code if first.code in REASONS else "kernel.error"
+        findings.sort(key=lambda finding: finding is not first)
         return CheckFailed(code, first.text, diagnostics=tuple(findings), ran=True)
 
     def _timing(self, counters: Counters, reference: Reference) -> Timing:
@@ -275,7 +282,7 @@ class Judgement:
             source_hash=source_hash(self._files),
             provenance=Provenance(
                 kernelgym=__version__,
-                torch=torch.__version__,
+                torch=str(torch.__version__),
                 device="emulator",
                 protocol=config.protocol,
                 ruleset=config.ruleset,
