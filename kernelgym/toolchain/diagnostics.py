@@ -56,6 +56,7 @@ _PROGRAM = re.compile(
 )
 _UNDEFINED = re.compile(r"undefined reference to [`'](?P<name>[^']+)'")
 _LIBRARY = re.compile(r"cannot find (?P<name>-l[^\s:]+)")
+_MISSING = re.compile(r"expected (?:(?:',' or )?';'|a \";\")")
 _NOISE = re.compile(r"collect2: error|compilation terminated|^ninja: |Remark: The warnings can be")
 _TRACEBACK_FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<text>.*))?$")
@@ -265,8 +266,20 @@ class _Reader:
             return
         if place is None and self._required is not None:
             place = self._required
+        if place is not None and (missing := _MISSING.match(text)):
+            place, text = self._before(place), missing.group()
         where = "" if place is not None else f"{match['file'].rpartition('/')[2]}: "
         self._append(place or Place("", 0, 0), severity, where + self.clean(text))
+
+    def _before(self, place: Place) -> Place:
+        """Where something is missing that the compiler noticed only at the next token."""
+        if self._map.line_text(place.file, place.line)[: max(0, place.column - 1)].strip():
+            return place
+        for line in range(place.line - 1, 0, -1):
+            code = self._map.line_text(place.file, line).partition("//")[0].rstrip()
+            if code:
+                return Place(place.file, line, len(code) + 1)
+        return place
 
     def _say(self, severity: str, text: str) -> None:
         self._append(Place("", 0, 0), severity, self.clean(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sysconfig
 import threading
 from collections.abc import Sequence
@@ -50,6 +51,11 @@ class Emulated:
         """
         with self._lock:
             if self._kit is None:
+                if shutil.which("g++") is None:
+                    raise ToolchainFault(
+                        "expected g++ 11 or later on the PATH, got none; "
+                        "sudo apt-get install g++ brings it"
+                    )
                 python = Path(sysconfig.get_path("include"))
                 if not (python / "Python.h").exists():
                     raise ToolchainFault(

@@ -292,3 +292,20 @@ socket.socket(socket.AF_UNIX).close()
 """
     done = in_a_child(script, scratch)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes its user")
+def test_root_stays_root_without_powers_where_nobody_could_not_reach(scratch: Path) -> None:
+    private = scratch.parent / "private"
+    private.mkdir(mode=0o700)
+    (private / "header.h").write_text("text\n")
+    common = {"cwd": scratch, "readable": [str(private)], "writable": [str(scratch)]}
+    command = ["sh", "-c", f"cat {private}/header.h && echo x > made && chown 1:1 made"]
+    finished = run_confined(command, **common)  # type: ignore[arg-type]
+    assert "unprivileged" not in finished.protections
+    assert "no_capabilities" in finished.protections
+    assert finished.stdout == "text\n"
+    assert (scratch / "made").exists()
+    assert finished.returncode != 0  # The capability to change owners is gone.
+    finished = shell("cat made && id -u", scratch)
+    assert finished.stdout == "x\n65534\n"

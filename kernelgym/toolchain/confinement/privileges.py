@@ -51,22 +51,31 @@ def drop_user(policy: Policy) -> bool:
         Whether it did: it does not where `NOBODY` could not reach a path of the policy (an
         interpreter below `/root`), for then nothing would run.
     """
-    paths = [os.getcwd(), *filter(os.path.exists, (*policy.readable, *policy.writable))]
+    folders = [path for path in policy.writable if os.path.isdir(path)]
+    here = os.getcwd()
+    inside = any(os.path.commonpath([here, folder]) == folder for folder in folders)
+    read = [*filter(os.path.exists, policy.readable), *([] if inside else [here])]
+    # Decided before anything is given away: what stays root could not reach it afterwards.
+    parents = [os.path.dirname(folder) for folder in folders]
     try:
-        for path in filter(os.path.isdir, policy.writable):
-            for folder, _, names in os.walk(path):
-                for name in (".", *names):
-                    # Of other commands in the same folder, temporary files come and go.
-                    with contextlib.suppress(FileNotFoundError):
-                        os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
     except OSError:
         return False
-    reachable = all(os.access(path, os.R_OK, effective_ids=True) for path in paths)
+    reachable = all(os.access(path, os.R_OK, effective_ids=True) for path in read) and all(
+        os.access(parent, os.X_OK, effective_ids=True) for parent in parents
+    )
     os.seteuid(0)
     os.setegid(0)
-    return reachable and become_nobody()
+    if not reachable:
+        return False
+    for path in folders:
+        for folder, _, names in os.walk(path):
+            for name in (".", *names):
+                # Of other commands in the same folder, temporary files come and go.
+                with contextlib.suppress(FileNotFoundError):
+                    os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
+    return become_nobody()
 
 
 def become_nobody() -> bool:
