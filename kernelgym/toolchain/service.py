@@ -31,7 +31,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from kernelgym.errors import ToolchainFault, UsageError
+from kernelgym.config import PROTECTIONS
+from kernelgym.errors import ConfigError, ToolchainFault, UsageError
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.cache import ContentCache
 from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc
@@ -53,8 +54,9 @@ _MAX_PATH = 200
 _PLAIN_PATH = re.compile(r"(?![/-])[^\x00-\x1f\x7f\ud800-\udfff\"\\]+")
 _MEMORY_BYTES = 4 * 2**30
 _FILE_BYTES = 256 * 2**20
+_NOT_FOUND = 127
 _OUTPUT_BYTES = 2**20
-_MAX_PROCESSES = 512
+_MAX_PROCESSES = 1024
 _ENDED_BY_LIMIT = re.compile(
     r"out of memory|virtual memory exhausted|Killed signal|File size limit|CPU time limit"
 )
@@ -91,6 +93,9 @@ class BuildService:
         jobs: Compilers that run at once; default: the number of processors.
         protection: How compilers are confined: `"basic"`, `"standard"` or `"hardened"`.
         toolchains: Toolchains by target, `"emulator"` and `"gpu"`, in place of kernelgym's own.
+
+    Raises:
+        ConfigError: There is no such level of protection.
     """
 
     def __init__(
@@ -101,6 +106,9 @@ class BuildService:
         protection: str = "standard",
         toolchains: Mapping[str, Toolchain] | None = None,
     ) -> None:
+        if protection not in PROTECTIONS:
+            accepted = ", ".join(PROTECTIONS)
+            raise ConfigError(f"protection: expected one of {accepted}, got {protection!r}")
         self.cache = ContentCache(cache_root)
         self.protection = protection
         own = toolchains if toolchains is not None else _own_toolchains(self.cache.root)
@@ -251,7 +259,8 @@ class BuildService:
         def start(step: Step) -> concurrent.futures.Future[Finished]:
             return self._pool.submit(self._run, step, plan, scratch, timeout)
 
-        compiles = {step: start(step) for variant in plan.variants for step in variant.compiles}
+        distinct = dict.fromkeys(step for variant in plan.variants for step in variant.compiles)
+        compiles = {step: start(step) for step in distinct}
         # None may still write when the scratch folder goes, not even when one ends in a fault.
         concurrent.futures.wait(compiles.values())
         ended = {step: future.result() for step, future in compiles.items()}
@@ -268,7 +277,7 @@ class BuildService:
         return _Record(status="ok", said=said, libraries=libraries)
 
     def _run(self, step: Step, plan: Plan, scratch: str, timeout: float) -> Finished:
-        return run_confined(
+        finished = run_confined(
             [argument.replace(SCRATCH, scratch) for argument in step.command],
             cwd=os.path.join(scratch, "work"),
             readable=plan.readable,
@@ -282,6 +291,9 @@ class BuildService:
             env={"LC_ALL": "C"},
             protection=self.protection,
         )
+        if finished.returncode == _NOT_FOUND:
+            raise ToolchainFault(f"{step.command[0]}: {finished.stderr}")
+        return finished
 
 
 def _own_toolchains(cache_root: Path) -> dict[str, Toolchain]:

@@ -24,12 +24,16 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 def limit_resources(policy: Policy) -> None:
     """Sets the policy's resource limits; none is raised above what is in force already."""
+    processes = policy.max_processes
+    if processes is not None:
+        # The kernel counts all of the user's, wherever they run.
+        processes += _running(os.geteuid())
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_CPU: policy.cpu_seconds,
         resource.RLIMIT_AS: policy.memory_bytes,
         resource.RLIMIT_FSIZE: policy.file_bytes,
-        resource.RLIMIT_NPROC: policy.max_processes,
+        resource.RLIMIT_NPROC: processes,
     }
     for kind, value in wanted.items():
         if value is None:
@@ -37,6 +41,17 @@ def limit_resources(policy: Policy) -> None:
         hard = resource.getrlimit(kind)[1]
         limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (limit, limit))
+
+
+def _running(user: int) -> int:
+    """How many processes and threads a user has now."""
+    total = 0
+    for entry in os.scandir("/proc"):
+        # Those that end meanwhile, and those of others, cannot be looked into.
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and entry.stat().st_uid == user:
+                total += len(os.listdir(f"/proc/{entry.name}/task"))
+    return total
 
 
 def forbid_new_privileges() -> None:
