@@ -1,4 +1,4 @@
-// Kernels for test_emulator_runtime*.py, written as the rewriter would leave them. Every exported
+// Kernels for the tests of the runtime, written as the rewriter would leave them. Every exported
 // function allocates, launches, frees, and returns what the test compares.
 #include <cstring>
 #include <vector>
@@ -355,6 +355,10 @@ __global__ void nothing() {}
 EXPORT int run_nothing(int gx, int gy, int bx, int by, int bz, int dynamic) {
   LAUNCH(nothing, dim3(gx, gy), dim3(bx, by, bz), dynamic));
   return kgemu_get_error(1);
+}
+EXPORT int run_nothing_after_trap() {
+  run_trap();
+  return run_nothing(1, 1, 1, 1, 1, 0);
 }
 template <int kBytes>
 __global__ void uses_static(char* out) {

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
+from kernelgym.toolchain.emulator import Variant
+
 
 @pytest.fixture
-def call(modules: Any, kernels: Any) -> Any:
-    """Calls a function of runtime_kernels.cpp, checked: (result, report)."""
-
-    def run(function: str, *arguments: Any, **options: Any) -> Any:
-        return modules.call(kernels["checked"], function, *arguments, **options)
-
-    return run
+def call(calls: Any) -> Any:
+    """Calls a function of kernels.cpp, checked: (result, report)."""
+    return calls[Variant.CHECKED]
 
 
 def codes(report: dict[str, Any]) -> set[str]:
@@ -37,7 +35,7 @@ def test_a_missing_barrier_is_found_in_every_order(call: Any, function: str, ord
     assert races
     for race in races:
         assert "__shared__ partial" in race["text"]
-        assert race["where"]["module"].endswith("runtime_kernels_checked.so")
+        assert race["where"]["module"].endswith("kernels_checked.so")
         assert race["other"]["where"]["offset"] > 0
         assert race["other"]["thread"] != race["thread"]
 

@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
-VARIANTS = ["fast", "checked"]
+from kernelgym.toolchain.emulator import Variant
 
 
-@pytest.fixture(params=VARIANTS)
-def call(request: pytest.FixtureRequest, modules: Any, kernels: Any) -> Any:
-    """Calls a function of runtime_kernels.cpp: (result, report)."""
-
-    def run(function: str, *arguments: Any, **options: Any) -> Any:
-        return modules.call(kernels[request.param], function, *arguments, **options)
-
-    return run
+@pytest.fixture(params=list(Variant), ids=str)
+def call(request: pytest.FixtureRequest, calls: Any) -> Any:
+    """Calls a function of kernels.cpp, in both variants: (result, report)."""
+    return calls[request.param]
 
 
 def codes(report: dict[str, Any]) -> list[str]:
@@ -156,14 +152,11 @@ def test_an_assert_says_what_failed_and_where(call: Any) -> None:
     assert "k.cu:7" in finding["text"]
 
 
-def test_a_sticky_error_stops_later_launches(modules: Any, kernels: Any) -> None:
-    library = kernels["fast"]
-    modules.runtime.reset()
-    library.run_trap()
-    assert library.run_nothing(1, 1, 1, 1, 1, 0) == 719
-    modules.runtime.reset()
-    assert library.run_nothing(1, 1, 1, 1, 1, 0) == 0
-    modules.runtime.reset()
+def test_a_sticky_error_stops_later_launches(call: Any) -> None:
+    result, report = call("run_nothing_after_trap")
+    assert result == 719
+    assert [launch["kernel"] for launch in report["launches"]] == ["trapping"]
+    assert call("run_nothing", 1, 1, 1, 1, 1, 0)[0] == 0
 
 
 def test_bounded_recursion_is_allowed(call: Any) -> None:
@@ -175,9 +168,9 @@ def test_printf_survives_any_bytes(call: Any) -> None:
     assert report["printf"] == '0 "\ufffd" 1\n1 "\ufffd" 1\n'
 
 
-def test_a_million_threads_take_less_than_a_second(modules: Any, kernels: Any) -> None:
+def test_a_million_threads_take_less_than_a_second(calls: Any) -> None:
     checksum = ctypes.c_double()
     start = time.process_time()
-    modules.call(kernels["fast"], "run_million", ctypes.byref(checksum))
+    calls[Variant.FAST]("run_million", ctypes.byref(checksum))
     assert time.process_time() - start < 1.0
     assert checksum.value == 3.0
