@@ -92,7 +92,9 @@ def translation_units(request: BuildRequest) -> tuple[SourceFile, ...]:
     for path in request.sources:
         if path not in texts:
             raise UsageError(f"expected one of the workspace's files {sorted(texts)}, got {path!r}")
-        text = "\n".join([*_implicit((), [texts[path]]), f'#line 1 "{path}"', texts[path]])
+        # nvcc includes its runtime by itself in a .cu file.
+        headers = ("cuda_runtime.h",) if path.endswith(".cu") else ()
+        text = "\n".join([*_implicit(headers, [texts[path]]), f'#line 1 "{path}"', texts[path]])
         units.append(SourceFile(path, text))
     return tuple(units)
 
