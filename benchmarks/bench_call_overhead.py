@@ -41,7 +41,7 @@ FLAGS = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", f"-I{sysconfig.get
 def compile_extension(folder, name, flags):
     source, library = folder / f"{name}.cpp", folder / f"{name}.so"
     source.write_text(SOURCE)
-    command = ["g++", *FLAGS, *flags, f"-DTORCH_EXTENSION_NAME={name}", "-shared", source]
+    command = ["g++", *FLAGS, f"-DTORCH_EXTENSION_NAME={name}", "-shared", source, *flags]
     start = time.perf_counter()
     subprocess.run([*command, "-o", library], check=True)
     seconds = time.perf_counter() - start

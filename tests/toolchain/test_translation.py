@@ -6,28 +6,13 @@ from kernelgym.errors import UsageError
 from kernelgym.toolchain.build import BuildRequest, SourceFile
 from kernelgym.toolchain.translation import translation_units
 
-MODEL = '''import torch
-from torch.utils.cpp_extension import load_inline
-
-header = "#include <torch/extension.h>\\n"
-cuda_source = """
+CUDA = """
 __global__ void k() {}
 
 torch::Tensor f(torch::Tensor x) {
     return x;
 }
 """
-template = """
-int g() {
-    return VALUE;
-}
-int h() {
-    return 0;
-}
-"""
-cpp_source = "torch::Tensor f(torch::Tensor x);"
-'''
-FILES = (SourceFile("model_new.py", MODEL),)
 
 
 def place_of(unit, line):
@@ -44,22 +29,14 @@ def place_of(unit, line):
     raise AssertionError(f"{line!r} is not in {unit.text}")
 
 
-def source_line(text):
-    return MODEL.split("\n").index(text) + 1
-
-
 def translate(**named):
-    return {
-        unit.path: unit
-        for unit in translation_units(BuildRequest("e", "emulator", files=FILES, **named))
-    }
+    return {unit.path: unit for unit in translation_units(BuildRequest("e", "emulator", **named))}
 
 
 def test_units_are_those_of_load_inline():
-    cuda = MODEL.split('"""')[1]
     units = translate(
         cpp_sources=("torch::Tensor f(torch::Tensor x);",),
-        cuda_sources=(cuda,),
+        cuda_sources=(CUDA,),
         functions=(("f", 'the "f"'),),
     )
     assert list(units) == ["main.cpp", "cuda.cu"]
@@ -74,37 +51,15 @@ def test_units_are_those_of_load_inline():
     ]
     cu = units["cuda.cu"].text
     assert re.findall("#include <(.*)>", cu) == ["torch/types.h", "cuda.h", "cuda_runtime.h"]
-    assert cuda in cu
+    assert CUDA in cu
 
 
-def test_lines_lead_back_to_the_string_in_the_workspace():
-    units = translate(cpp_sources=("",), cuda_sources=(MODEL.split('"""')[1],))
-    line = "    return x;"
-    assert place_of(units["cuda.cu"], line) == ("model_new.py", source_line(line))
+def test_messages_count_in_the_texts_as_they_were_given():
+    units = translate(cpp_sources=("int a;", "\nint b;"), cuda_sources=(CUDA,))
+    assert place_of(units["main.cpp"], "int a;") == ("cpp_sources[0]", 1)
+    assert place_of(units["main.cpp"], "int b;") == ("cpp_sources[1]", 2)
+    assert place_of(units["cuda.cu"], "    return x;") == ("cuda_sources[0]", 5)
     assert place_of(units["cuda.cu"], "#include <cuda.h>")[0] == "<load_inline>"
-
-
-def test_a_text_put_together_is_located_line_by_line():
-    filled = MODEL.split('"""')[3].replace("VALUE", "42")
-    text = "#include <torch/extension.h>\n" + MODEL.split('"""')[1] + filled
-    unit = translate(cpp_sources=(text,))["main.cpp"]
-    for line in ("__global__ void k() {}", "int g() {", "int h() {", "    return 0;"):
-        assert place_of(unit, line) == ("model_new.py", source_line(line))
-    # One line in the place of one line: the filled-in template's.
-    assert place_of(unit, "    return 42;") == ("model_new.py", source_line("    return VALUE;"))
-    plain = "\n".join(line for line in unit.text.split("\n") if not line.startswith("#line"))
-    assert text in plain
-
-
-def test_lines_that_stand_nowhere_are_counted_in_their_argument():
-    unit = translate(cuda_sources=("int a;\nint nowhere;",))["cuda.cu"]
-    assert place_of(unit, "int nowhere;") == ("cuda_sources[0]", 2)
-
-
-def test_no_directive_breaks_a_continued_line():
-    text = "int h() {\n#define TWICE(x) \\\n    return 0;\n}\n__global__ void k() {}"
-    unit = translate(cpp_sources=(text,))["main.cpp"]
-    assert "#define TWICE(x) \\\n    return 0;" in unit.text
 
 
 def test_implicit_headers_can_be_left_out():
