@@ -30,6 +30,8 @@ _OLDEST_GCC = 11
 
 # -fno-strict-aliasing: CUDA programs read floats through float4*, and nvcc lets them.
 # -ffp-contract=off: the same digits on every host.
+# -fno-gnu-unique: two variants in one process must not share the static __shared__ variables of
+# their templates.
 _COMMON = [
     "-std=c++17",
     "-fPIC",
@@ -37,6 +39,7 @@ _COMMON = [
     "-fno-strict-aliasing",
     "-ffp-contract=off",
     "-fno-math-errno",
+    "-fno-gnu-unique",
     "-fdiagnostics-color=never",
     "-fmax-errors=20",
     "-Wno-attributes",

@@ -30,10 +30,13 @@ class Launch:
         block: Threads along x, y, z.
         shared_static: Bytes of static shared memory.
         shared_dynamic: Bytes of dynamic shared memory.
+        owner: `"own"` for a kernel of the candidate's, `"library"` for a call of cuBLAS.
+        flops: Floating-point operations of a library's call; 0 for a kernel.
         checked: Whether accesses were watched; without, `counts` is empty.
         completed: Whether it ran to its end.
         sampled: Whether only some of its blocks were watched, and counts are scaled up.
-        counts: Counts by name, such as `"global_load_sectors"`.
+        counts: Counts by name, such as `"global_load_sectors"`; of a library's call, the bytes that
+            it has to move.
     """
 
     kernel: str
@@ -43,6 +46,8 @@ class Launch:
     block: Triple
     shared_static: int
     shared_dynamic: int
+    owner: str
+    flops: int
     checked: bool
     completed: bool
     sampled: bool
@@ -144,7 +149,8 @@ def _mapped(launch: Launch, map_place: Callable[[str, int], Place] | None) -> La
 
 def _diagnostic(finding: _Finding, places: Mapping[_Where, Place]) -> Diagnostic:
     file, line = places[finding.where] if finding.where else ("", 0)
-    text = finding.text
+    # Storage that the rewriter made for a shared variable bears the name of that variable.
+    text = finding.text.replace("kgemu_shared_", "")
     if finding.kernel:
         text += f" (kernel {finding.kernel}, block {finding.block}, thread {finding.thread})"
     if finding.other:

@@ -209,9 +209,17 @@ def _condition(word: str, texts: Sequence[str]) -> bool | None:
         known = bool(texts) and texts[0] in _KNOWN_MACROS
         return (word == "ifdef") if known else None
     text = " ".join(texts)
+    text = text.replace("& &", "&&").replace("| |", "||")
+    if re.search(r"!\s*\(", text):  # and both operators at once: not worth a parser
+        return None
+    if ("&&" in text) != ("||" in text):
+        ends = "||" in text  # the value that decides
+        parts = [_condition("if", part.split()) for part in text.split("||" if ends else "&&")]
+        return ends if ends in parts else None if None in parts else not ends
     text = re.sub(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))", _defined, text)
     for name, value in _KNOWN_MACROS.items():
         text = re.sub(rf"\b{name}\b", str(value), text)
+    # Parentheses around one comparison change nothing.
     match = re.fullmatch(r"[\s(]*(!)?[\s(]*(\d+)[\s)]*(?:([<>=!]\s*=?)\s*(\d+))?[\s)]*", text)
     if match is None:
         return None

@@ -16,8 +16,8 @@ namespace {
                                                uintptr_t place) {
   const char* verb = kind == Kind::kRead ? "read" : kind == Kind::kWrite ? "write" : "atomic";
   add_finding("memory.out_of_bounds",
-              std::string(verb) + " of " + std::to_string(size) + " bytes, " +
-                  describe_address(address),
+              std::string(verb) + " of " + std::to_string(size) +
+                  (size == 1 ? " byte at " : " bytes at ") + describe_address(address),
               place);
   abandon(kIllegalAddress);
 }
@@ -30,24 +30,23 @@ namespace {
   abandon(kMisalignedAddress);
 }
 
-// A static shared variable must hold the whole access: gaps between variables are out of bounds.
-bool in_shared_variable(const Region* region, uintptr_t address, unsigned size) {
-  if (!region->module || region->module->shared.empty()) return true;
-  uintptr_t offset = address - region->low;
-  for (const SharedVariable& variable : region->module->shared) {
-    if (offset - variable.offset < variable.bytes) {
-      return size <= variable.bytes - (offset - variable.offset);
-    }
-  }
-  return false;
-}
-
-[[gnu::noinline]] Region* locate(Site* site, uintptr_t address, unsigned size, Kind kind,
-                                 uintptr_t place) {
+// Remembers what the access goes to. A static shared variable must hold all of it: what lies between
+// variables is out of bounds.
+[[gnu::noinline]] void locate(Site* site, uintptr_t address, unsigned size, Kind kind,
+                              uintptr_t place) {
   Region* region = find_region(address, size);
   if (!region) out_of_bounds(address, size, kind, place);
   site->region = region;
-  return region;
+  site->low = region->low;
+  site->bytes = region->bytes;
+  if (!region->module || region->module->shared.empty()) return;
+  site->bytes = 0;
+  for (const SharedVariable& variable : region->module->shared) {
+    if (address - region->low - variable.offset >= variable.bytes) continue;
+    site->low = region->low + variable.offset;
+    site->bytes = variable.bytes;
+  }
+  if (!site->holds(address, size)) out_of_bounds(address, size, kind, place);
 }
 
 // One access of at most 16 bytes by the running thread.
@@ -57,16 +56,10 @@ inline void access(uintptr_t address, unsigned size, Kind kind, uintptr_t place)
   if (address - hot.identity_low < hot.identity_bytes) return;
   if (hot.mode == 2) settle_store();
   Site* site = find_site(place, size, kind);
+  if (__builtin_expect(!site->holds(address, size), 0)) locate(site, address, size, kind, place);
   Region* region = site->region;
-  if (__builtin_expect(!region || !region->contains(address, size), 0)) {
-    region = locate(site, address, size, kind, place);
-  }
   if (region->space == Space::kIgnored) return;
   if (kAligned && __builtin_expect(address & (size - 1), 0)) misaligned(address, size, place);
-  if (region->space == Space::kShared &&
-      __builtin_expect(!in_shared_variable(region, address, size), 0)) {
-    out_of_bounds(address, size, kind, place);
-  }
   if (__builtin_expect(hot.length == kTraceLength, 0)) preempt();
   uint16_t& id = site->ids[region->space == Space::kShared];
   if (__builtin_expect(!id, 0)) id = new_site_id(site, region->space);

@@ -38,12 +38,13 @@ void fill_pool() {
   }
 }
 
-Exchange* new_exchange(WarpState& warp, uint32_t mask, int line) {
+Exchange* new_exchange(WarpState& warp, uint32_t mask, int line, uintptr_t place) {
   Exchange* exchange = free_exchanges;
   free_exchanges = exchange->next;
   std::memset(exchange, 0, sizeof(*exchange));
   exchange->mask = mask;
   exchange->line = line;
+  exchange->place = place;
   exchange->next = warp.exchanges;
   warp.exchanges = exchange;
   return exchange;
@@ -69,14 +70,15 @@ bool is_complete(const WarpState& warp, const Exchange* exchange) {
   return exchange->mask && !(exchange->mask & warp.alive & ~exchange->arrived);
 }
 
-Exchange* arrive(WarpState& warp, uint32_t mask, uint64_t value, int line) {
+Exchange* arrive(WarpState& warp, uint32_t mask, uint64_t value, int line,
+                 uintptr_t place) {
   unsigned thread = block_state.current, lane = thread % 32;
   release_held_exchange(thread);
   Exchange* exchange = warp.exchanges;
   while (exchange && (exchange->mask != mask || (!mask && exchange->line != line))) {
     exchange = exchange->next;
   }
-  if (!exchange) exchange = new_exchange(warp, mask, line);
+  if (!exchange) exchange = new_exchange(warp, mask, line, place);
   exchange->arrived |= 1u << lane;
   exchange->lanes.slot[lane] = value;
   block_state.held[thread] = exchange;
@@ -115,6 +117,26 @@ bool open_converged_exchange(WarpState& warp) {
   return false;
 }
 
+namespace {
+
+Party waiting_thread(int thread) {
+  Party party;
+  party.block = running.block;
+  party.thread = static_cast<unsigned>(thread);
+  party.access = "barrier";
+  party.place = place_of(block_state.barrier_place[thread]);
+  return party;
+}
+
+void report_divergence(int one, int other) {
+  block_state.current = static_cast<unsigned>(other);
+  Party party = waiting_thread(one);
+  add_finding("barrier.divergent", "lanes of one warp wait at different __syncthreads()",
+              block_state.barrier_place[other], &party);
+}
+
+}  // namespace
+
 void open_barrier() {
   switch (block_state.kind) {
     case KGEMU_BARRIER_AND:
@@ -129,22 +151,17 @@ void open_barrier() {
   for (unsigned w = 0; w < block_state.warp_count; ++w) {
     WarpState& warp = block_state.warps[w];
     warp.runnable = warp.alive;
-    int line = 0;
+    int first = -1;
     for (unsigned lane = 0; lane < warp.lanes; ++lane) {
       if (!(warp.alive >> lane & 1)) continue;
-      int& here = block_state.barrier_line[w * 32 + lane];
-      if (line && line != here) {
-        block_state.current = w * 32 + lane;
-        add_finding("barrier.divergent",
-                    "lanes of one warp meet at different __syncthreads: lines " +
-                        std::to_string(line) + " and " + std::to_string(here),
-                    0);
-        line = here;
+      int thread = static_cast<int>(w * 32 + lane);
+      if (first < 0) first = thread;
+      if (block_state.barrier_line[thread] != block_state.barrier_line[first]) {
+        report_divergence(first, thread);
       }
-      if (!line) line = here;
-      here = 0;
     }
   }
+  std::memset(block_state.barrier_line, 0, block_state.threads * sizeof(int));
   block_state.waiting = 0;
   block_state.predicates = 0;
   if (block_state.watched) {
@@ -154,46 +171,49 @@ void open_barrier() {
 }
 
 void report_deadlock() {
-  unsigned at_barrier = 0, first_line = 0, stuck = 0, stuck_thread = 0;
-  uint32_t mask = 0, missing = 0;
-  int line = 0;
-  for (unsigned t = 0; t < block_state.threads; ++t) {
-    if (!block_state.barrier_line[t]) continue;
-    if (!at_barrier++) first_line = block_state.barrier_line[t];
-  }
+  const Exchange* stuck = nullptr;
+  unsigned stuck_warp = 0, in_exchanges = 0, at_barrier = 0;
+  int at_barrier_first = -1;
   for (unsigned w = 0; w < block_state.warp_count; ++w) {
-    WarpState& warp = block_state.warps[w];
-    for (Exchange* exchange = warp.exchanges; exchange; exchange = exchange->next) {
-      if (!stuck) {
-        unsigned lane = static_cast<unsigned>(__builtin_ctz(exchange->arrived));
-        stuck_thread = w * 32 + lane;
-        mask = exchange->mask;
-        line = exchange->line;
-        missing = exchange->mask & warp.alive & ~exchange->arrived;
-      }
-      stuck += static_cast<unsigned>(__builtin_popcount(exchange->arrived));
+    const WarpState& warp = block_state.warps[w];
+    for (const Exchange* exchange = warp.exchanges; exchange; exchange = exchange->next) {
+      in_exchanges += static_cast<unsigned>(__builtin_popcount(exchange->arrived));
+      if (!stuck) stuck_warp = w;
+      if (!stuck) stuck = exchange;
     }
   }
-  block_state.current = stuck_thread;
-  char numbers[96];
-  snprintf(numbers, sizeof(numbers), "mask 0x%08x, lanes 0x%08x", mask, missing);
-  std::string text = std::to_string(stuck) + " threads wait for ever in a warp operation (line " +
-                     std::to_string(line) + ", " + numbers + " never arrive)";
-  if (at_barrier) {
-    text += " while " + std::to_string(at_barrier) + " threads wait at __syncthreads (line " +
-            std::to_string(first_line) + ")";
+  for (unsigned t = 0; t < block_state.threads; ++t) {
+    if (!block_state.barrier_line[t]) continue;
+    if (!at_barrier++) at_barrier_first = static_cast<int>(t);
   }
-  add_finding("barrier.deadlock", text, 0);
+  block_state.current = stuck_warp * 32 + static_cast<unsigned>(__builtin_ctz(stuck->arrived));
+  char text[200];
+  snprintf(text, sizeof(text),
+           "%u threads wait for ever in a warp operation: lanes 0x%08x of its mask 0x%08x never "
+           "arrive",
+           in_exchanges,
+           stuck->mask & block_state.warps[stuck_warp].alive & ~stuck->arrived, stuck->mask);
+  if (!at_barrier) {
+    add_finding("barrier.deadlock", text, stuck->place);
+    return;
+  }
+  Party party = waiting_thread(at_barrier_first);
+  add_finding("barrier.deadlock",
+              text + (", while " + std::to_string(at_barrier)) + " threads wait at __syncthreads()",
+              stuck->place, &party);
 }
 
 }  // namespace kgemu
 
 using namespace kgemu;
 
+#define KGEMU_PLACE reinterpret_cast<uintptr_t>(__builtin_return_address(0))
+
 extern "C" int kgemu_barrier(int kind, int predicate, int line) {
   if (!on_fiber()) return predicate;
   unsigned thread = block_state.current;
   block_state.barrier_line[thread] = line > 0 ? line : 1;
+  block_state.barrier_place[thread] = KGEMU_PLACE;
   if (block_state.waiting++ == 0) {
     block_state.kind = kind;
     block_state.predicates = 0;
@@ -203,7 +223,9 @@ extern "C" int kgemu_barrier(int kind, int predicate, int line) {
   return block_state.result;
 }
 
-extern "C" const kgemu_lanes* kgemu_warp_exchange(uint32_t mask, uint64_t value, int line) {
+namespace {
+
+const kgemu_lanes* exchange_lanes(uint32_t mask, uint64_t value, int line, uintptr_t place) {
   static kgemu_lanes alone;
   if (!on_fiber()) return &alone;
   unsigned thread = block_state.current, lane = thread % 32;
@@ -212,10 +234,10 @@ extern "C" const kgemu_lanes* kgemu_warp_exchange(uint32_t mask, uint64_t value,
   if (!(mask & own)) {
     char text[96];
     snprintf(text, sizeof(text), "the calling lane %u is not in the mask 0x%08x", lane, mask);
-    add_finding("warp.mask", text, reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+    add_finding("warp.mask", text, place);
     mask |= own;
   }
-  Exchange* exchange = arrive(warp, mask, value, line);
+  Exchange* exchange = arrive(warp, mask, value, line, place);
   if (is_complete(warp, exchange)) {
     complete(warp, exchange);
     // Unwatched, the last to come goes on at once; watched, lanes stay in step.
@@ -228,11 +250,20 @@ extern "C" const kgemu_lanes* kgemu_warp_exchange(uint32_t mask, uint64_t value,
   return &exchange->lanes;
 }
 
-extern "C" void kgemu_warp_sync(uint32_t mask, int line) { kgemu_warp_exchange(mask, 0, line); }
+}  // namespace
+
+extern "C" const kgemu_lanes* kgemu_warp_exchange(uint32_t mask, uint64_t value, int line) {
+  return exchange_lanes(mask, value, line, KGEMU_PLACE);
+}
+
+extern "C" void kgemu_warp_sync(uint32_t mask, int line) {
+  exchange_lanes(mask, 0, line, KGEMU_PLACE);
+}
 
 extern "C" uint32_t kgemu_active_mask(int line) {
   if (!on_fiber()) return 1;
-  Exchange* exchange = arrive(block_state.warps[block_state.current / 32], 0, 0, line);
+  Exchange* exchange =
+      arrive(block_state.warps[block_state.current / 32], 0, 0, line, KGEMU_PLACE);
   wait_here();
   return exchange->lanes.present;
 }

@@ -214,7 +214,7 @@ struct Fault {
         abandon(kStackError);
       }
       add_finding("memory.out_of_bounds",
-                  "access to an invalid address: " + describe_address(fault.address), place);
+                  "access to " + describe_address(fault.address), place);
       abandon(kIllegalAddress);
   }
 }

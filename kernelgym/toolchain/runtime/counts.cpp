@@ -258,6 +258,14 @@ void count_diverged(uint32_t lanes, uint32_t from, uint32_t full_mask) {
 
 }  // namespace
 
+void Counts::add(const Counts& part, double factor) {
+  auto* to = reinterpret_cast<uint64_t*>(this);
+  auto* from = reinterpret_cast<const uint64_t*>(&part);
+  for (size_t i = 0; i < kCountFields; ++i) {
+    to[i] += static_cast<uint64_t>(static_cast<double>(from[i]) * factor + 0.5);
+  }
+}
+
 void make_trace() {
   if (trace.entries[0]) return;
   auto* memory = static_cast<TraceEntry*>(lazy_zeros(32 * kTraceLength * sizeof(TraceEntry)));
@@ -292,7 +300,7 @@ void forget_site_regions() {
   if (regions_seen == region_generation) return;
   regions_seen = region_generation;
   for (SiteInfo& info : site_infos) {
-    if (info.site) info.site->region = nullptr;
+    if (info.site) info.site->bytes = 0;
   }
 }
 

@@ -148,7 +148,7 @@ void* lazy_zeros(size_t bytes);
 void free_lazy(void* memory, size_t bytes);
 
 Region* find_region(uintptr_t address, size_t size);
-// The region nearest to an address, in words: "4 bytes past the end of 'x' (1024 bytes)".
+// An address relative to the nearest region: "byte 1028 of x (1024 bytes)".
 std::string describe_address(uintptr_t address);
 // "byte 12 of tile".
 std::string describe_byte(const Region* region, uintptr_t address);
@@ -176,6 +176,8 @@ struct Counts {
   uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
   uint64_t barriers = 0, warp_exchanges = 0;
   uint64_t blocks = 0, warps = 0, threads = 0, divergent_warps = 0;
+
+  void add(const Counts& part, double factor);
 };
 constexpr size_t kCountFields = sizeof(Counts) / sizeof(uint64_t);
 extern const char* const kCountNames[kCountFields];
@@ -188,7 +190,14 @@ struct Site {
   uint8_t size = 0;
   Kind kind = Kind::kRead;
   uint16_t ids[2] = {0, 0};  // in global and in shared memory; 0: not seen there yet
-  Region* region = nullptr;  // where it last went
+  // Where it last went: a region, or one variable of it.
+  Region* region = nullptr;
+  uintptr_t low = 0;
+  size_t bytes = 0;
+
+  bool holds(uintptr_t address, size_t access) const {
+    return address - low < bytes && access <= bytes - (address - low);
+  }
 };
 struct SiteInfo {
   Site* site = nullptr;
@@ -280,9 +289,12 @@ struct LaunchRecord {
   dim3 grid, block;
   size_t static_shared = 0, dynamic_shared = 0;
   bool checked = false, sampled = false, completed = false;
+  uint64_t repeats = 1;
   bool library = false;     // a call of a library: `counts` holds its traffic
   uint64_t library_flops = 0;
   Counts counts;
+
+  bool same_launch(const LaunchRecord& other) const;
 };
 extern std::deque<LaunchRecord> launch_records;
 extern std::string printed;

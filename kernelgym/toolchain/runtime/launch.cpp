@@ -136,6 +136,24 @@ void find_identity() {
   hot.identity_bytes = high - low;
 }
 
+constexpr size_t kMaxRecords = 2000;
+
+void keep_record(LaunchRecord record) {
+  if (launch_records.size() < kMaxRecords) {
+    launch_records.push_back(std::move(record));
+    return;
+  }
+  for (LaunchRecord& known : launch_records) {
+    if (!known.same_launch(record)) continue;
+    ++known.repeats;
+    known.completed &= record.completed;
+    known.sampled |= record.sampled;
+    known.counts.add(record.counts, 1.0);
+    return;
+  }
+  launch_records.back() = std::move(record);
+}
+
 }  // namespace
 
 void poison_shared() {
@@ -163,8 +181,7 @@ extern "C" void kgemu_launch(const kgemu_launch_config* config, void (*run_threa
   uintptr_t block = config->tls_anchor ? tls_block(config->tls_anchor, &module) : 0;
   size_t static_bytes = module ? module->static_shared(base_name(config->kernel)) : 0;
   if (!is_acceptable(*config, module, static_bytes)) return;
-  launch_records.emplace_back();
-  LaunchRecord& record = launch_records.back();
+  LaunchRecord record;
   record.kernel = config->kernel;
   record.file = config->file;
   record.line = config->line;
@@ -196,6 +213,7 @@ extern "C" void kgemu_launch(const kgemu_launch_config* config, void (*run_threa
     if (record.sampled) assume_all_written(true);
     set_launch_regions({});
   }
+  keep_record(std::move(record));
 }
 
 extern "C" void* kgemu_dynamic_shared(void) { return dynamic_start(); }

@@ -108,22 +108,18 @@ std::string describe_address(uintptr_t address) {
     uintptr_t away = address < region->low ? region->low - address
                      : address >= end      ? address - end
                                            : 0;
-    if (away >= distance) return;
+    // Shared memory lies wherever the host's loader put it: near it means close by.
+    if (away >= distance || (region->module && away > kLeastGuard)) return;
     distance = away;
     nearest = region;
   };
   for (auto& entry : regions) consider(entry.second.get());
   for (Region* region : launch_regions) consider(region);
-  if (!nearest || distance > (uintptr_t{1} << 30)) return in_hex(address) + ", near no allocation";
-  std::string name = nearest->label + " (" + std::to_string(nearest->bytes) + " bytes)";
-  if (address < nearest->low) {
-    return std::to_string(nearest->low - address) + " bytes before the start of " + name;
-  }
-  uintptr_t end = nearest->low + nearest->bytes;
-  if (address < end) {
-    return "at byte " + std::to_string(address - nearest->low) + " of " + name + ", across its end";
-  }
-  return std::to_string(address - end) + " bytes past the end of " + name;
+  if (!nearest || distance > kMostGuard) return in_hex(address) + ", near no allocation";
+  bool before = address < nearest->low;
+  return "byte " + std::string(before ? "-" : "") +
+         std::to_string(before ? nearest->low - address : address - nearest->low) + " of " +
+         nearest->label + " (" + std::to_string(nearest->bytes) + " bytes)";
 }
 
 std::string describe_byte(const Region* region, uintptr_t address) {
@@ -238,8 +234,8 @@ Region* device_range(const char* call, const void* pointer, size_t bytes) {
   }
   if (region) return region;
   kgemu_finding("memory.out_of_bounds",
-                (std::string(call) + " of " + std::to_string(bytes) + " bytes: from " +
-                 describe_address(low) + " to " + describe_address(low + bytes)).c_str());
+                (std::string(call) + " of " + std::to_string(bytes) + " bytes at " +
+                 describe_address(low)).c_str());
   kgemu_set_error(kInvalidValue);
   return nullptr;
 }

@@ -8,8 +8,9 @@
 //               some blocks were watched, and counts are scaled up to all.
 //   findings    at most 20; each {code, kernel, block [x, y, z], thread [x, y, z], text, where, other}.
 //               `where` is null or {module, offset}: file name of the module and an offset in it that
-//               addr2line understands. `other` is null or the other side of a race: {block, thread,
-//               access ("read", "write" or "atomic"), where}. Outside kernels `kernel` is "".
+//               addr2line understands. `other` is null or the other side of a race or deadlock:
+//               {block, thread, access ("read", "write", "atomic" or "barrier"), where}. Outside of
+//               kernels `kernel` is "".
 //   last_error  a cudaError_t number
 //   printf      what kernels printed, at most 64 KiB
 // Codes: memory.out_of_bounds, memory.uninitialised, memory.misaligned, memory.stack_overflow,
@@ -149,6 +150,8 @@ void put(std::string& out, const LaunchRecord& launch) {
   put(out, "owner", launch.library ? "library" : "own");
   out += ",";
   put(out, "flops", launch.library_flops);
+  out += ",";
+  put(out, "repeats", launch.repeats);
   out += launch.checked ? ",\"checked\":true" : ",\"checked\":false";
   out += launch.completed ? ",\"completed\":true" : ",\"completed\":false";
   out += launch.sampled ? ",\"sampled\":true" : ",\"sampled\":false";
@@ -246,6 +249,13 @@ void add_finding(const char* code, const std::string& text, uintptr_t return_add
     finding.other_thread = unflatten(other->thread, blockDim);
   }
   findings.push_back(std::move(finding));
+}
+
+bool LaunchRecord::same_launch(const LaunchRecord& other) const {
+  auto same = [](const dim3& a, const dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; };
+  return kernel == other.kernel && file == other.file && line == other.line &&
+         same(grid, other.grid) && same(block, other.block) && checked == other.checked &&
+         dynamic_shared == other.dynamic_shared;
 }
 
 void set_error(int error) {

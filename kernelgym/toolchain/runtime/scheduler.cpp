@@ -169,12 +169,6 @@ struct Sample {
   }
 };
 
-void add_scaled(Counts& total, const Counts& part, double factor) {
-  auto* to = reinterpret_cast<uint64_t*>(&total);
-  auto* from = reinterpret_cast<const uint64_t*>(&part);
-  for (size_t i = 0; i < kCountFields; ++i) to[i] += static_cast<uint64_t>(from[i] * factor + 0.5);
-}
-
 // A permutation of 0 .. n-1 without a table: i -> (i * stride + start) mod n.
 struct Permutation {
   uint64_t n, stride = 1, start = 0;
@@ -234,7 +228,6 @@ void run_grid(const kgemu_launch_config& config, void (*threads)(const void*),
     block_state.indices[t] = unflatten(t, config.block);
   }
   order_threads(thread_count);
-  fiber_pool.recycle_all();
   reset_exchanges();
 
   Sample sample{blocks, 0};
@@ -264,7 +257,7 @@ void run_grid(const kgemu_launch_config& config, void (*threads)(const void*),
     accesses_spent += counts.accesses;
     bool edge = block == 0 || block == blocks - 1;
     watched_inner += !edge;
-    add_scaled(edge ? edges : inner, counts, 1.0);
+    (edge ? edges : inner).add(counts, 1.0);
     if (i == 0 && blocks > 3) {
       uint64_t left = access_budget > accesses_spent ? access_budget - accesses_spent : 0;
       uint64_t affordable = left / std::max<uint64_t>(counts.accesses, 1);
@@ -279,12 +272,12 @@ void run_grid(const kgemu_launch_config& config, void (*threads)(const void*),
   running.config = nullptr;
   record.completed = !abandoned;
   record.sampled = !sample.all;
-  add_scaled(record.counts, edges, 1.0);
+  record.counts.add(edges, 1.0);
   double factor = 1.0;
   if (!sample.all && watched_inner && !abandoned) {
     factor = static_cast<double>(blocks - 2) / static_cast<double>(watched_inner);
   }
-  add_scaled(record.counts, inner, factor);
+  record.counts.add(inner, factor);
 }
 
 }  // namespace kgemu

@@ -15,6 +15,7 @@ struct Exchange {
   uint32_t arrived;
   uint32_t readers;  // lanes that may still read
   int line;
+  uintptr_t place;   // return address of the first to come
   Exchange* next;
 };
 
@@ -41,7 +42,8 @@ struct BlockState {
   WarpState warps[kMaxWarps];
   Fiber* fibers[kMaxThreads];        // of threads that are suspended
   Exchange* held[kMaxThreads];       // whose answer the thread may still read
-  int barrier_line[kMaxThreads];     // where it waits, 0: not at a barrier
+  int barrier_line[kMaxThreads];     // of the source where it waits, 0: not at a barrier
+  uintptr_t barrier_place[kMaxThreads];  // the same as a return address
   bool fenced[kMaxThreads];
 
   void start();

@@ -40,7 +40,7 @@ def _launch(match):
             parts.append("")
         else:
             parts[-1] += c
-    return f"launch({match[1]}, {parts[0]}, {parts[1]}, "
+    return f"launch({parts[0]}, {parts[1]}, [](auto... a) {{ {match[1]}(a...); }}, "
 
 
 class Builder:

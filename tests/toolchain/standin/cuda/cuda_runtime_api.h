@@ -45,9 +45,9 @@ T atomicAdd(T* address, T value) {
   return old;
 }
 
-// What the tests write for kernel<<<grid, block, ...>>>(args...).
-template <class... P, class... A>
-void launch(void (*kernel)(P...), dim3 grid, dim3 block, A... args) {
+// What the tests write for kernel<<<grid, block, ...>>>(args...); the kernel comes wrapped in a lambda.
+template <class Kernel, class... A>
+void launch(dim3 grid, dim3 block, Kernel kernel, A... args) {
   if (block.x * block.y * block.z > 1024) {
     cuda_last_error = cudaErrorInvalidValue;
     return;

@@ -49,6 +49,11 @@ class PythonError : public std::exception {
   std::string what_;
 };
 
+// Gives a reference back. A static variable may hold it longer than there is an interpreter.
+inline void release(PyObject* object) {
+  if (object && Py_IsInitialized()) Py_DECREF(object);
+}
+
 // An owning reference; takes over the reference it is made from, and throws if that is null.
 class Ref {
  public:
@@ -68,7 +73,7 @@ class Ref {
     other.object_ = mine;
     return *this;
   }
-  ~Ref() { Py_XDECREF(object_); }
+  ~Ref() { kgtorch::release(object_); }
   PyObject* get() const { return object_; }
   PyObject* release() {
     PyObject* object = object_;

@@ -36,7 +36,7 @@ struct TensorImpl {
     if (registered) kgemu_unregister(registered);
 #endif
     if (sizes != inline_dims) delete[] sizes;
-    Py_XDECREF(object);
+    release(object);
   }
 
   void set_dims(int count) {
