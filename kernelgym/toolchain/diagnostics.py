@@ -19,6 +19,7 @@ __all__ = [
     "parse_compiler_output",
     "parse_python",
     "place_at",
+    "resolve",
     "tidy",
 ]
 
@@ -126,6 +127,33 @@ def parse_python(text: str, *, source_map: SourceMap, root: str = "") -> tuple[D
     return (place_at(source_map, place, "error", reader.clean(message), tool="python"),)
 
 
+def resolve(
+    name: str,
+    line: int,
+    column: int = 0,
+    *,
+    source_map: SourceMap,
+    sources: Mapping[str, str],
+) -> Place | None:
+    """Where in the workspace a place is that a compiler, or a binary at run time, names.
+
+    Args:
+        name: A file's name as `#line` gave it, or a path in the workspace.
+        line: 1-based.
+        column: 1-based in characters, or 0.
+        source_map: The workspace.
+        sources: Texts by name, see `kernelgym.toolchain.units.source_texts`.
+
+    Returns:
+        The place; its file is `""` when the text is known and stands nowhere in the workspace.
+        `None` for a file that is neither.
+    """
+    name = name.removeprefix("./")
+    if name in sources:
+        return source_map.locate(sources[name], line, column) or Place("", line, 0)
+    return Place(name, line, column) if source_map.has_file(name) else None
+
+
 def place_at(
     source_map: SourceMap, place: Place, severity: str, text: str, *, tool: str = "", code: str = ""
 ) -> Diagnostic:
@@ -208,18 +236,12 @@ class _Reader:
 
     def place(self, file: str, line: int, column: int) -> Place | None:
         """Where in the workspace a place of the compiler's is; `None` for others' files."""
-        name = file.removeprefix(self._root + "/") if self._root else file
-        name = name.removeprefix("./")
-        if name in self._sources:
-            text = self._sources[name]
-            if column:
-                column = _characters(_line(text, line), column)
-            return self._map.locate(text, line, column) or Place("", line, 0)
-        if self._map.has_file(name):
-            if column:
-                column = _characters(self._map.line_text(name, line), column)
-            return Place(name, line, column)
-        return None
+        name = (file.removeprefix(self._root + "/") if self._root else file).removeprefix("./")
+        if column:
+            text = self._sources.get(name)
+            shown = self._map.line_text(name, line) if text is None else _line(text, line)
+            column = _characters(shown, column)
+        return resolve(name, line, column, source_map=self._map, sources=self._sources)
 
     def clean(self, text: str) -> str:
         """A message without temporary paths and without template noise, on one line."""

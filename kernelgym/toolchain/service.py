@@ -36,13 +36,14 @@ from kernelgym.errors import ConfigError, ToolchainFault, UsageError
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.cache import ContentCache
 from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc
-from kernelgym.toolchain.diagnostics import parse_compiler_output, place_at, tidy
+from kernelgym.toolchain.diagnostics import parse_compiler_output, place_at, resolve, tidy
 from kernelgym.toolchain.emulated import Emulated
 from kernelgym.toolchain.flags import Flags, screen_flags
 from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
-from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts, units_of
+from kernelgym.toolchain.translation import translation_units
+from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts
 
 __all__ = ["BuildService"]
 
@@ -187,7 +188,7 @@ class BuildService:
         flags = screen_flags(request)
         for wrong in (*flags.refused, *_unsafe_paths(request)):
             raise UsageError(wrong.text)
-        units = [unit for unit in units_of(request) if is_cuda(unit.path)]
+        units = [unit for unit in translation_units(request) if is_cuda(unit.path)]
         return check_with_nvcc(
             {flat_name(unit.path): unit.text for unit in units},
             architecture,
@@ -321,11 +322,7 @@ def _diagnostics(
     sources = source_texts(request)
     found: list[Diagnostic] = []
     for finding in record.findings:
-        place: Place | None = None
-        if finding.source in sources:
-            place = source_map.locate(sources[finding.source], finding.line)
-        elif source_map.has_file(finding.source):
-            place = Place(finding.source, finding.line, 0)
+        place = resolve(finding.source, finding.line, source_map=source_map, sources=sources)
         found.append(
             place_at(
                 source_map,

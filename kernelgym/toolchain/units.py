@@ -1,16 +1,14 @@
-"""A request's translation units, and the names that compilers know its texts by."""
+"""Names: of translation units' files, and of the texts that they are made from."""
 
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import re
 from pathlib import Path
 
-from kernelgym.toolchain.build import BuildRequest, SourceFile
-from kernelgym.toolchain.translation import translation_units
+from kernelgym.toolchain.build import BuildRequest
 
-__all__ = ["TORCH_HEADERS", "flat_name", "is_cuda", "origin", "source_texts", "units_of"]
+__all__ = ["TORCH_HEADERS", "flat_name", "is_cuda", "origin", "source_texts"]
 
 TORCH_HEADERS = Path(__file__).parent / "include" / "torch"
 """The stand-in for torch's C++ headers."""
@@ -18,17 +16,6 @@ TORCH_HEADERS = Path(__file__).parent / "include" / "torch"
 _LINE_DIRECTIVE = re.compile(
     r'^[ \t]*#[ \t]*(?:line[ \t]+)?(\d+)(?:[ \t]+"([^"]*)")?', re.MULTILINE
 )
-
-
-def units_of(request: BuildRequest) -> tuple[SourceFile, ...]:
-    """A request's translation units, whose `#line` directives name texts as `source_texts` does.
-
-    Raises:
-        UsageError: A path of `request.sources` is not one of the workspace's files.
-    """
-    # Shown no file that holds a text, the translation names texts by argument and index.
-    files = tuple(file for file in request.files if file.path in request.sources)
-    return translation_units(dataclasses.replace(request, files=files))
 
 
 def is_cuda(path: str) -> bool:
