@@ -17,6 +17,7 @@ from kernelgym.toolchain.diagnostics import (
     SourceMap,
     parse_compiler_output,
     parse_python,
+    resolve,
     tidy,
 )
 
@@ -253,6 +254,15 @@ FOUND = (
     Diagnostic("model_new.py", 4, 2, "error", "expected ';'", " x\n ^", "g++"),
     Diagnostic("", 0, 0, "warning", "slow", tool="emulator", code="race.shared"),
 )
+
+
+def test_names_of_texts_are_resolved() -> None:
+    places = {"source_map": workspace(k_cuh="int a;\n"), "sources": {"cuda_sources[0]": SOURCE}}
+    assert resolve("./cuda_sources[0]", 3, 3, **places) == ("model_new.py", 5, 3)  # type: ignore
+    assert resolve("k.cuh", 1, **places) == ("k.cuh", 1, 0)  # type: ignore[arg-type]
+    assert resolve("/usr/include/math.h", 1, **places) is None  # type: ignore[arg-type]
+    unknown = {"source_map": workspace("x = 1\n"), "sources": {"a": "int y;\n"}}
+    assert resolve("a", 1, **unknown) == ("", 1, 0)  # type: ignore[arg-type]
 
 
 def test_gcc_format() -> None:

@@ -75,6 +75,9 @@ def test_both_variants_are_built_and_run(service: BuildService) -> None:
     run(result, "fast")
     run(result, "checked")
     assert service.build(request(RELU), timeout=120).cached
+    binary = Path(result.library("checked")).read_bytes()
+    assert b"cuda_sources[0]" in binary
+    assert b"/kernelgym-" not in binary  # Places do not depend on where it was compiled.
 
 
 def test_a_missing_semicolon_names_the_line(service: BuildService) -> None:
