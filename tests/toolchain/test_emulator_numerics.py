@@ -262,5 +262,5 @@ def test_torch_switches_implicit_conversions_off(emulator) -> None:
     bad = "#include <cuda_fp16.h>\n__device__ half f(half a) { return a + a; }"
     assert emulator.compile(good, Variant.FAST, flags).exists()
     assert emulator.compile(bad, Variant.FAST).exists()
-    with pytest.raises(AssertionError, match="no match for .operator"):
+    with pytest.raises(AssertionError, match="no match for"):
         emulator.compile(bad, Variant.FAST, flags)
