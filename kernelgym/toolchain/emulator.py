@@ -30,6 +30,7 @@ _OLDEST_GCC = 11
 
 # -fno-strict-aliasing: CUDA programs read floats through float4*, and nvcc lets them.
 # -ffp-contract=off: the same digits on every host.
+# -fstack-clash-protection: a thread's stack that overflows by a large array must hit its guard.
 # -fno-gnu-unique: two variants in one process must not share the static __shared__ variables of
 # their templates.
 _COMMON = [
@@ -40,6 +41,7 @@ _COMMON = [
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-gnu-unique",
+    "-fstack-clash-protection",
     "-fdiagnostics-color=never",
     "-fmax-errors=20",
     "-Wno-attributes",

@@ -327,6 +327,16 @@ EXPORT void run_recursion(int depth) {
   LAUNCH(recurse, 1, 1), out.data, depth);
 }
 
+__global__ void large_local(int* out, int at) {
+  volatile char room[400 * 1024];  // more than a thread's stack and its guard
+  room[at] = 1;
+  out[0] = room[at];
+}
+EXPORT void run_large_local() {
+  Device<int> out(1, true, "out");
+  LAUNCH(large_local, 1, 1), out.data, 5);
+}
+
 __global__ void divide(int* out, int by) { *out = 7 / by; }
 EXPORT void run_division() {
   Device<int> out(1, false, "out");

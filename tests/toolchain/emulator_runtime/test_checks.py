@@ -96,7 +96,7 @@ def test_global_memory_never_written(call: Any) -> None:
     _, report = call("run_copy", 64, 64, 64, 0)
     (finding,) = report["findings"]
     assert finding["code"] == "memory.uninitialised"
-    assert finding["text"] == "read of byte 0 of in, which nobody has written"
+    assert finding["text"] == "read of byte 0 of in (256 bytes), which nobody has written"
 
 
 def test_shared_memory_never_written(call: Any) -> None:
@@ -112,7 +112,7 @@ def test_host_copies_are_checked_and_pass_on_what_is_unwritten(call: Any) -> Non
     assert value == 1  # the first copy succeeds, the second is cudaErrorInvalidValue
     copied, read = report["findings"]
     assert copied["text"] == "copy from the device of 20 bytes at byte 0 of a (16 bytes)"
-    assert read["text"] == "read of byte 0 of b, which nobody has written"
+    assert read["text"] == "read of byte 0 of b (16 bytes), which nobody has written"
 
 
 def test_more_accesses_than_a_trace_holds_are_all_counted(call: Any) -> None:
