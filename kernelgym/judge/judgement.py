@@ -41,10 +41,11 @@ from kernelgym.judge.verdict import (
 )
 from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
+from kernelgym.toolchain.diagnostics import resolve
 from kernelgym.toolchain.emulator_report import EmulatorReport, parse_report
 from kernelgym.toolchain.service import BuildService
 from kernelgym.toolchain.sourcemap import SourceMap
-from kernelgym.toolchain.units import written_at
+from kernelgym.toolchain.units import source_texts
 
 __all__ = ["Judgement"]
 
@@ -162,7 +163,7 @@ class Judgement:
         source_map = SourceMap(self._files)
         file = posixpath.normpath(file)
         for request in self._requests:
-            place = written_at(request, source_map, file, line)
+            place = resolve(file, line, source_map=source_map, sources=source_texts(request))
             if place is not None:
                 return place.file, place.line
         return "", 0

@@ -9,8 +9,14 @@ from kernelgym.toolchain.rewrite import rewrite
 
 
 def launch(name: str, call: str, configuration: str, arguments: str) -> str:
+    shown = f'"{name}"'
+    if not name.endswith(">"):  # perhaps a pointer to a kernel
+        shown = (
+            f"::kgemu::name_of({shown}, [=](auto kgemu_take) -> decltype(kgemu_take({name})) "
+            f"{{ return kgemu_take({name}); }}, 0)"
+        )
     return (
-        f'::kgemu::prepare("{name}", __FILE__, __LINE__, [=](auto... kgemu_arguments) '
+        f"::kgemu::prepare({shown}, __FILE__, __LINE__, [=](auto... kgemu_arguments) "
         f"{{ {call}(kgemu_arguments...); }}).on({configuration})({arguments})"
     )
 
@@ -92,6 +98,11 @@ def test_a_launch_in_a_macro_is_named_where_the_macro_is_used() -> None:
     assert result.text.endswith(".on(1, 2)(__VA_ARGS__)\nGO(f, x);\n")
 
 
+def test_a_kernel_of_the_same_text_needs_no_probe() -> None:
+    text = rewrite("__global__ void __launch_bounds__(128) k(int x);\nk<<<1, 2>>>(x);").text
+    assert '::kgemu::prepare("k", __FILE__' in text
+
+
 def test_lines_stay() -> None:
     source = "a;\nk<T,\n  4>\n  <<<dim3(1,\n 2), /* >>> */ 3\n>>>(x,\n  y);\nb;\n"
     result = rewrite(source)
@@ -128,7 +139,7 @@ def test_dynamic_shared_memory(declaration: str, expected: str) -> None:
 
 def test_shared_variables_of_class_type_become_storage_and_a_reference() -> None:
     text = rewrite("void k() { __shared__ alignas(16) half2 s[4][5], t; }").text
-    assert "typedef  " in text and "half2 kgemu_type_s[4][5], kgemu_type_t;" in text
+    assert "half2 kgemu_type_s[4][5], kgemu_type_t;" in text
     assert "kgemu_type_s& s = kgemu_shared_s.get();" in text
     assert "kgemu_type_t& t = kgemu_shared_t.get();" in text
     assert "alignas" not in text

@@ -24,6 +24,7 @@ std::unordered_multimap<uintptr_t, uintptr_t> aliases;
 constexpr size_t kAlignment = 256;  // cudaMalloc's
 constexpr size_t kLeastGuard = 4096;
 constexpr size_t kMostGuard = 1 << 20;
+constexpr size_t kHugePages = 8 << 20;  // shadows of this size are usually touched throughout
 
 // An access beyond an allocation's end should not land in the next one: larger ones have wider
 // zones, as their strides are larger.
@@ -59,6 +60,7 @@ void* lazy_zeros(size_t bytes) {
     fprintf(stderr, "kgemu: no memory for the shadow of %zu bytes\n", bytes);
     abort();
   }
+  if (bytes >= kHugePages) madvise(memory, bytes, MADV_HUGEPAGE);
   return memory;
 }
 
@@ -125,15 +127,17 @@ std::string describe_address(uintptr_t address) {
 std::string describe_byte(const Region* region, uintptr_t address) {
   uintptr_t offset = address - region->low;
   std::string name = region->label;
+  size_t bytes = region->bytes;
   if (region->module) {
     for (const SharedVariable& variable : region->module->shared) {
       if (offset - variable.offset >= variable.bytes) continue;
       offset -= variable.offset;
       name = "__shared__ " + variable.name;
+      bytes = variable.bytes;
       break;
     }
   }
-  return "byte " + std::to_string(offset) + " of " + name;
+  return "byte " + std::to_string(offset) + " of " + name + " (" + std::to_string(bytes) + " bytes)";
 }
 
 }  // namespace kgemu

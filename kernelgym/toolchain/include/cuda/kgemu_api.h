@@ -22,7 +22,8 @@ void kgemu_mark_initialised(const void* pointer, size_t bytes);
 // that seed.
 void kgemu_set_order(unsigned order);
 
-// Limit on instrumented accesses; past it, only a sample of the blocks of each launch runs.
+// Limit on instrumented accesses; past it, only a sample of the blocks of each launch is watched, and
+// counts are scaled up. The others run unwatched, so that outputs are complete.
 void kgemu_set_access_budget(unsigned long long accesses);
 
 // Forgets launches and findings so far.

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
+from kernelgym.toolchain.emulator import Variant
+
 
 @pytest.fixture
-def call(modules: Any, kernels: Any) -> Any:
-    """Calls a function of runtime_kernels.cpp, checked: (result, report)."""
-
-    def run(function: str, *arguments: Any, **options: Any) -> Any:
-        return modules.call(kernels["checked"], function, *arguments, **options)
-
-    return run
+def call(calls: Any) -> Any:
+    """Calls a function of kernels.cpp, checked: (result, report)."""
+    return calls[Variant.CHECKED]
 
 
 def codes(report: dict[str, Any]) -> set[str]:
@@ -37,7 +35,7 @@ def test_a_missing_barrier_is_found_in_every_order(call: Any, function: str, ord
     assert races
     for race in races:
         assert "__shared__ partial" in race["text"]
-        assert race["where"]["module"].endswith("runtime_kernels_checked.so")
+        assert race["where"]["module"].endswith("kernels_checked.so")
         assert race["other"]["where"]["offset"] > 0
         assert race["other"]["thread"] != race["thread"]
 
@@ -98,7 +96,7 @@ def test_global_memory_never_written(call: Any) -> None:
     _, report = call("run_copy", 64, 64, 64, 0)
     (finding,) = report["findings"]
     assert finding["code"] == "memory.uninitialised"
-    assert finding["text"] == "read of byte 0 of in, which nobody has written"
+    assert finding["text"] == "read of byte 0 of in (256 bytes), which nobody has written"
 
 
 def test_shared_memory_never_written(call: Any) -> None:
@@ -114,7 +112,7 @@ def test_host_copies_are_checked_and_pass_on_what_is_unwritten(call: Any) -> Non
     assert value == 1  # the first copy succeeds, the second is cudaErrorInvalidValue
     copied, read = report["findings"]
     assert copied["text"] == "copy from the device of 20 bytes at byte 0 of a (16 bytes)"
-    assert read["text"] == "read of byte 0 of b, which nobody has written"
+    assert read["text"] == "read of byte 0 of b (16 bytes), which nobody has written"
 
 
 def test_more_accesses_than_a_trace_holds_are_all_counted(call: Any) -> None:
