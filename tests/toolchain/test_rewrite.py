@@ -145,6 +145,29 @@ def test_shared_variables_of_class_type_become_storage_and_a_reference() -> None
     assert "alignas" not in text
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "void k() { Pair<int, 4> __shared__ s[4]; }",
+        "struct F { void operator()(int i) const { __shared__ Pair<int, 4> s[4]; } };",
+        "void k() { if (x) { f(); } else { __shared__ Pair<int, 4> s[4]; } }",
+    ],
+)
+def test_shared_variables_are_found_in_every_body(source: str) -> None:
+    text = rewrite(source).text
+    assert re.search(r"typedef +Pair<int, 4> +kgemu_type_s\[4\];", text)
+
+
+def test_shared_variables_in_macros_and_outside_of_functions_are_left_to_the_macro() -> None:
+    for source in (
+        "#define S __shared__ T s[4]; T u\n",
+        "struct A { int x; };\n__shared__ T s[4];",
+    ):
+        assert rewrite(source).text == source
+    text = rewrite("extern __shared__ float4 s[];\nvoid k() { s[0].x = 1; }").text
+    assert re.sub(" +", " ", text).startswith("static ::kgemu::DynamicShared< float4 > s;\n")
+
+
 def test_columns_lead_back_to_the_source() -> None:
     source = "int a;\n  kern<int><<<g, bad>>>(x);\n"
     result = rewrite(source)

@@ -21,6 +21,8 @@ std::vector<Region*> launch_regions;                          // of the running 
 // Registered pointers that lie in another region: pointer -> start of that region.
 std::unordered_multimap<uintptr_t, uintptr_t> aliases;
 
+size_t largest_region;
+
 constexpr size_t kAlignment = 256;  // cudaMalloc's
 constexpr size_t kLeastGuard = 4096;
 constexpr size_t kMostGuard = 1 << 20;
@@ -34,10 +36,18 @@ size_t guard_bytes(size_t bytes) {
 }
 
 Region* lookup(uintptr_t address, size_t size) {
-  auto after = regions.upper_bound(address);
-  if (after == regions.begin()) return nullptr;
-  Region* region = std::prev(after)->second.get();
-  return region->contains(address, size) ? region : nullptr;
+  // Regions may lie inside others that were registered later: the innermost is the last to start.
+  for (auto next = regions.upper_bound(address); next != regions.begin();) {
+    Region* region = (--next)->second.get();
+    if (region->contains(address, size)) return region;
+    if (address - region->low >= largest_region) break;
+  }
+  return nullptr;
+}
+
+void add_region(std::unique_ptr<Region> region) {
+  largest_region = std::max(largest_region, region->bytes);
+  regions[region->low] = std::move(region);
 }
 
 void erase(uintptr_t low) {
@@ -87,7 +97,7 @@ void adopt_module(const Module& module) {
     region->low = segment.first;
     region->bytes = segment.second;
     region->label = "the module's variables";
-    regions[segment.first] = std::move(region);
+    add_region(std::move(region));
   }
 }
 
@@ -158,7 +168,7 @@ extern "C" void* kgemu_alloc(size_t bytes, int initialised, const char* label) {
   region->initialised = initialised;
   region->guarded = true;
   region->label = label && *label ? label : "an allocation";
-  regions[region->low] = std::move(region);
+  add_region(std::move(region));
   return start;
 }
 
@@ -195,7 +205,7 @@ extern "C" void kgemu_register(const void* pointer, size_t bytes, int initialise
   region->label = label && *label ? label : "a tensor";
   auto old = regions.find(low);
   if (old != regions.end()) erase(low);  // grew: the owner freed and allocated again
-  regions[low] = std::move(region);
+  add_region(std::move(region));
 }
 
 extern "C" void kgemu_unregister(const void* pointer) {

@@ -256,6 +256,18 @@ EXPORT int run_view() {
   return known * 2 + kgemu_is_device_pointer(base);
 }
 
+// A view is registered before the tensor that it is a part of.
+EXPORT void run_view_first(int n) {
+  std::vector<float> base(64);
+  Device<float> out(64, false, "out");
+  kgemu_register(base.data() + 8, 32, 1, "view");
+  kgemu_register(base.data(), 256, 1, "base");
+  LAUNCH(copy, 1, 64), base.data(), out.data, 64);
+  LAUNCH(copy, 1, 64), base.data() + n, out.data, 64 - n);
+  kgemu_unregister(base.data());
+  kgemu_unregister(base.data() + 8);
+}
+
 __global__ void shared_overflow(int* out, int at) {
   char* dynamic = static_cast<char*>(kgemu_dynamic_shared());
   dynamic[at] = 1;

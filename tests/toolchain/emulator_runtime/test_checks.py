@@ -73,6 +73,7 @@ def test_out_of_bounds(call: Any, function: str, arguments: tuple[int, ...], tex
         ("run_block_copy", (0,), 7),
         ("run_registered", (1,), 1),
         ("run_vector_copy", (0,), None),
+        ("run_view_first", (8,), None),
         ("run_view", (), 2),  # known while the view lives, then forgotten
         ("run_spin", (), 5),  # lanes that spin let the other warp run
     ],

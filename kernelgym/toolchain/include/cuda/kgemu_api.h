@@ -29,7 +29,7 @@ void kgemu_set_access_budget(unsigned long long accesses);
 // Forgets launches and findings so far.
 void kgemu_reset(void);
 
-// Everything since the last reset as JSON (see emulator.py for the schema); valid until the next call.
+// Everything since the last reset as JSON (runtime/report.cpp has the schema); valid until the next call.
 const char* kgemu_report(void);
 
 #ifdef __cplusplus
