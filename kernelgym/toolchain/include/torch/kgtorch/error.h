@@ -108,8 +108,7 @@ class NotImplementedError : public Error {
 namespace detail {
 
 template <class E, class... Pieces>
-[[noreturn]] __attribute__((cold, noinline)) void fail(const char* fallback,
-                                                       const Pieces&... pieces) {
+[[noreturn]] KGTORCH_COLD void fail(const char* fallback, const Pieces&... pieces) {
   if constexpr (sizeof...(Pieces) == 0)
     throw E(std::string(fallback));
   else
