@@ -119,6 +119,24 @@ class Task:
 
         return laws.draw_inputs(self, _expect_size(size), seed, index, device, dtype)
 
+    def perturb(self, model: torch.nn.Module, size: str, seed: int) -> None:
+        """Moves a model's parameters off their constructed values, in place.
+
+        The noise follows from the state's keys, shapes and `seed`, whatever the device.
+
+        Args:
+            model: A `Model` of `module(size)`, or any module with the same state keys.
+            size: Which shapes.
+            seed: Determines the noise.
+
+        Raises:
+            UsageError: No such size.
+            TaskFormatError: The file has a law for a state key that the model lacks.
+        """
+        from kernelgym.tasks import weights
+
+        weights.perturb(self, model, _expect_size(size), seed)
+
     def facts(self, size: str = "full") -> Facts:
         """What the judge knows of the task at one size; nothing is allocated or computed.
 
