@@ -89,7 +89,8 @@ class Task:
 
         Raises:
             UsageError: No such size.
-            TaskFormatError: `get_inputs` does not give one value for each argument of `forward`.
+            TaskFormatError: `get_inputs` fails, or gives more values than `forward` takes; or the
+                file states a law that is not one.
         """
         from kernelgym.tasks import facts
 
@@ -142,6 +143,7 @@ class Task:
 
         Raises:
             UsageError: No such size.
+            TaskFormatError: The program fails, or asks for values while it runs.
         """
         from kernelgym.tasks import facts
 
