@@ -19,11 +19,11 @@ from kernelgym.judge import baselines, protocol
 from kernelgym.judge.check import Checker, CheckFailed, Observed
 from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.counters import emulated_counters
-from kernelgym.judge.inputs import Salt
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
 from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.reference import Reference
+from kernelgym.judge.salt import Salt
 from kernelgym.judge.screen import screen
 from kernelgym.judge.sources import source_hash
 from kernelgym.judge.verdict import (
