@@ -1,7 +1,14 @@
 """The headers as a build for a GPU has them, tried on what needs no GPU: tensors of the CPU."""
 
+import pathlib
+import shutil
+import subprocess
+import sysconfig
+
 import pytest
 import torch
+
+import kernelgym.toolchain
 
 SOURCE = """
 #include <ATen/cuda/CUDAContext.h>
@@ -73,3 +80,55 @@ def test_a_gpu_that_is_not_there_is_torchs_error(ext):
 
 def test_the_language_is_that_of_torchs_own_builds(ext):
     assert ext.modern(2.0) == 6.0
+
+
+DEVICE = """
+#include <torch/extension.h>
+#include <ATen/OpMathType.h>
+#include <ATen/cuda/Atomic.cuh>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+template <typename scalar_t>
+__global__ void scale(torch::PackedTensorAccessor32<scalar_t, 1, torch::RestrictPtrTraits> x,
+                      scalar_t* y, float* total, int n) {
+  CUDA_KERNEL_LOOP(i, n) {
+    const at::opmath_type<scalar_t> v = x[i];
+    y[i] = x[i] * static_cast<scalar_t>(2) + static_cast<scalar_t>(v);
+    if (y[i] > scalar_t(0) && x[i] < 9.0f) gpuAtomicAdd(total, static_cast<float>(y[i]));
+  }
+}
+__global__ void native(const __half* x, __half* y) { y[0] = __hadd(x[0], at::Half(1.0f)); }
+torch::Tensor f(torch::Tensor x) {
+  const at::cuda::OptionalCUDAGuard guard(device_of(x));
+  auto y = torch::empty_like(x);
+  auto total = torch::zeros({1}, x.options().dtype(torch::kFloat));
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "scale", [&] {
+    scale<scalar_t><<<1, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+        x.packed_accessor32<scalar_t, 1, torch::RestrictPtrTraits>(), y.data_ptr<scalar_t>(),
+        total.data_ptr<float>(), x.numel());
+  });
+  if (x.scalar_type() == at::kHalf)
+    native<<<1, 1>>>(reinterpret_cast<const __half*>(x.data_ptr<at::Half>()),
+                     reinterpret_cast<__half*>(y.data_ptr<at::Half>()));
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  TORCH_CHECK(at::cuda::getCurrentCUDABlasHandle() != nullptr);
+  return y;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
+def test_nvcc_takes_the_headers(tmp_path):
+    source = tmp_path / "device.cu"
+    source.write_text(DEVICE)
+    root = pathlib.Path(kernelgym.toolchain.__file__).parent / "include" / "torch"
+    command = ["nvcc", "-std=c++17", "-arch=sm_90", "-Xcompiler", "-fPIC", "-c", source]
+    # torch.utils.cpp_extension passes these.
+    command += ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"]
+    command += ["-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"]
+    command += [f"-I{root}", f"-I{sysconfig.get_path('include')}", "-o", tmp_path / "device.o"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "device.o").exists()
