@@ -148,7 +148,7 @@ void* lazy_zeros(size_t bytes);
 void free_lazy(void* memory, size_t bytes);
 
 Region* find_region(uintptr_t address, size_t size);
-// An address relative to the nearest region: "byte 1028 of x (1024 bytes)".
+// An address relative to the nearest region, the same in every run: "byte 1028 of x (1024 bytes)".
 std::string describe_address(uintptr_t address);
 // "byte 12 of tile".
 std::string describe_byte(const Region* region, uintptr_t address);
