@@ -26,6 +26,7 @@ size_t largest_region;
 constexpr size_t kAlignment = 256;  // cudaMalloc's
 constexpr size_t kLeastGuard = 4096;
 constexpr size_t kMostGuard = 1 << 20;
+constexpr uintptr_t kNullPage = 1 << 16;
 constexpr size_t kHugePages = 8 << 20;  // shadows of this size are usually touched throughout
 
 // An access beyond an allocation's end should not land in the next one: larger ones have wider
@@ -53,12 +54,6 @@ void add_region(std::unique_ptr<Region> region) {
 void erase(uintptr_t low) {
   regions.erase(low);
   ++region_generation;
-}
-
-std::string in_hex(uintptr_t address) {
-  char text[32];
-  snprintf(text, sizeof(text), "0x%zx", static_cast<size_t>(address));
-  return text;
 }
 
 }  // namespace
@@ -127,7 +122,9 @@ std::string describe_address(uintptr_t address) {
   };
   for (auto& entry : regions) consider(entry.second.get());
   for (Region* region : launch_regions) consider(region);
-  if (!nearest || distance > kMostGuard) return in_hex(address) + ", near no allocation";
+  // The address itself would differ from run to run.
+  if (address < kNullPage) return "address " + std::to_string(address) + ", a null pointer";
+  if (!nearest || distance > kMostGuard) return "an address near no allocation of the device";
   bool before = address < nearest->low;
   return "byte " + std::string(before ? "-" : "") +
          std::to_string(before ? nearest->low - address : address - nearest->low) + " of " +

@@ -56,7 +56,8 @@ def test_out_of_bounds_names_thread_and_distance(call: Any) -> None:
         ("run_copy", (128, 127, 128, 1), "write of 4 bytes at byte 508 of out (508 bytes)"),
         ("run_shared_overflow", (100,), "at byte 100 of dynamic shared memory (100 bytes)"),
         ("run_block_copy", (1,), "read of 4 bytes at byte 96 of in (99 bytes)"),
-        ("run_registered", (0,), "near no allocation"),
+        ("run_registered", (0,), "read of 4 bytes at an address near no allocation"),
+        ("run_far_write", (), "write of 4 bytes at address 64, a null pointer"),
     ],
 )
 def test_out_of_bounds(call: Any, function: str, arguments: tuple[int, ...], text: str) -> None:
