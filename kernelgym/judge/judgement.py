@@ -51,6 +51,7 @@ __all__ = ["Judgement"]
 
 # Findings of the instrumented run that mean wrong values rather than a failed kernel.
 _WRONG_VALUES = ("race.", "memory.uninitialised")
+_CODES = {"unsupported": "emulator.unsupported"}
 _ACCESS_BUDGET = 100_000_000
 _PERMUTED_ORDER = 7
 
@@ -185,7 +186,8 @@ class Judgement:
             findings,
             key=lambda f: (f.code.startswith(_WRONG_VALUES), f.code == "memory.uninitialised"),
         )
-        code = first.code if first.code in REASONS else "kernel.error"
+        code = _CODES.get(first.code, first.code)
+        code = code if code in REASONS else "kernel.error"
         findings.sort(key=lambda finding: finding is not first)
         return CheckFailed(code, first.text, diagnostics=tuple(findings), ran=True)
 
