@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ __all__ = ["Reference"]
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _UPSTREAM_SEED = 42
+# A forward pass that holds more than this is run in slices, where the task falls apart into some.
+_PASS_BYTES = 8 * 2**30
 
 
 class Reference:
@@ -89,13 +92,21 @@ class Reference:
             for value in values
         ]
 
+    def outputs(self, inputs: Sequence[Any], draw: int) -> list[torch.Tensor]:
+        """The reference's own outputs for these inputs, in its own precision.
+
+        Raises:
+            ReferenceFault: The reference failed.
+        """
+        return self._forward(self._model, inputs, draw)
+
     def expected(self, inputs: Sequence[Any], draw: int) -> tuple[Expected, ...]:
         """What each output should be for these inputs.
 
         Raises:
             ReferenceFault: The reference failed, or gave something that is not finite.
         """
-        own = self._forward(self._model, inputs, draw)
+        own = self.outputs(inputs, draw)
         tolerance = fixed_tolerance(self._config.protocol, self._config.precision)
         if tolerance is not None:
             return tuple(Expected.from_tolerance(value, tolerance) for value in own)
@@ -103,7 +114,7 @@ class Reference:
             # An fp64 run would draw other random numbers; the reference's own output stands in.
             oracle = own
         else:
-            oracle = self._forward(self._oracle, [_double(value) for value in inputs], draw)
+            oracle = self._oracle_outputs(inputs, draw)
         if self.facts.output_rule == "near_tie_index":
             scores = next(_double(v) for v in inputs if isinstance(v, torch.Tensor))
             return tuple(Expected.from_index(value, scores) for value in oracle)
@@ -111,6 +122,26 @@ class Reference:
             Expected.from_oracle(exact, value, self._config.precision)
             for exact, value in zip(oracle, own, strict=True)
         )
+
+    def _oracle_outputs(self, inputs: Sequence[Any], draw: int) -> list[torch.Tensor]:
+        """The outputs in fp64, in slices where they take much memory and the task allows it."""
+        cut = self.facts.slice_dim
+        pieces = math.ceil(self.facts.memory_bytes / _PASS_BYTES)
+        if cut is None or pieces == 1:
+            return self._forward(self._oracle, [_double(value) for value in inputs], draw)
+        dims = dict(cut.arguments)
+        names = [spec.name for spec in self.specs]
+        extent = next(v.shape[dims[n]] for n, v in zip(names, inputs, strict=True) if n in dims)
+        step = math.ceil(extent / pieces)
+        parts = []
+        for start in range(0, extent, step):
+            length = min(step, extent - start)
+            values = [
+                _double(v.narrow(dims[n], start, length) if n in dims else v)
+                for n, v in zip(names, inputs, strict=True)
+            ]
+            parts.append(self._forward(self._oracle, values, draw))
+        return [torch.cat(pieces_of_one, cut.output) for pieces_of_one in zip(*parts, strict=True)]
 
     def _forward(
         self, model: torch.nn.Module, inputs: Sequence[Any], draw: int
