@@ -186,10 +186,15 @@ def _first_columns(case: Case) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _sub_sample(case: Case) -> Iterator[tuple[str, torch.Tensor]]:
-    rows = {v.shape[0] for v in case.inputs if isinstance(v, torch.Tensor) and v.dim()}
-    if case.right.dim() or len(rows) != 1 or (count := rows.pop() // _EIGHTH) < 1:
+    if case.right.dim():
         return
-    yield "", case.run([v[:count] if isinstance(v, torch.Tensor) else v for v in case.inputs])
+    values = []
+    for value in case.inputs:
+        # One number a row is a class; a vector of floats is one number a column.
+        if isinstance(value, torch.Tensor) and (value.dim() > 1 or not value.is_floating_point()):
+            value = value[: max(1, value.shape[0] // _EIGHTH)]
+        values.append(value)
+    yield "", case.run(values)
 
 
 def _head_of_inputs(case: Case) -> Iterator[tuple[str, torch.Tensor]]:
