@@ -46,7 +46,7 @@ class Reference:
         self.facts = task.facts(size)
         self.specs = task.input_specs(size)
         self.upstream = config.protocol != "audited"
-        self.train = _train_mode(config.protocol, self.facts.output_rule)
+        self.train = _train_mode(config.protocol, task, self.facts.output_rule)
         self.dtype = _DTYPES.get(config.precision, torch.float32)
         self.seed = _UPSTREAM_SEED if self.upstream else salt.seed("weights")
         self._config = config
@@ -157,14 +157,15 @@ class Reference:
         return [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
 
 
-def _train_mode(protocol: str, output_rule: str) -> bool:
+def _train_mode(protocol: str, task: Task, output_rule: str) -> bool:
     """KernelBench runs in train mode, the paper in eval mode.
 
     `audited` follows KernelBench, but where train mode draws random numbers (dropout) no candidate
-    could agree with the reference, so it runs in eval mode there.
+    could agree with the reference, so it runs in eval mode there, and where the task says so.
     """
     if protocol == "audited":
-        return output_rule != "stochastic"
+        stated = task.judge_statement("MODE", "train")
+        return output_rule != "stochastic" and bool(stated == "train")
     return protocol == "kernelbench"
 
 
