@@ -127,9 +127,7 @@ class ProductKernel(Kernel):
         along = "m" if side == "left" else "n"
         bound = self.m if side == "left" else self.n
         value = self.left if side == "left" else self.right
-        indices = (
-            (self._b, self._m, self._k) if side == "left" else (self._b, self._k, self._n)
-        )
+        indices = (self._b, self._m, self._k) if side == "left" else (self._b, self._k, self._n)
         k_runs = any(
             digit.name == "k" and digit.div == 1 and coefficient == 1
             for load in record(value, indices)
@@ -140,9 +138,7 @@ class ProductKernel(Kernel):
         else:
             split = f"const int at = e % {width}, step = e / {width};"
         emitter = Emitter("l" if side == "left" else "r")
-        name = emitter.masked(
-            "inside", "float", lambda: emitter.element(value, indices), "0.0f"
-        )
+        name = emitter.masked("inside", "float", lambda: emitter.element(value, indices), "0.0f")
         return [
             f"for (int e = threadIdx.x; e < {width * depth}; e += {threads}) {{",
             f"  {split}",

@@ -81,7 +81,9 @@ class Index:
 
     def uses(self, name: str) -> bool:
         """Whether a loop variable of that name occurs in it, plainly or inside an expression."""
-        return any(name in d.name.replace("(", " ").replace(")", " ").split() for d, _ in self.terms)
+        return any(
+            name in d.name.replace("(", " ").replace(")", " ").split() for d, _ in self.terms
+        )
 
     def text(self) -> str:
         """The expression in C++; put parentheses around it where it is not alone."""

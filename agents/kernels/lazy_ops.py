@@ -204,9 +204,7 @@ def _flip(a: list[Any], keywords: Any, shape: tuple[int, ...], dtype: str) -> Va
     dims = {d % len(shape) for d in a[1]}
 
     def turned(indices: Indices) -> Indices:
-        return tuple(
-            i * -1 + (shape[d] - 1) if d in dims else i for d, i in enumerate(indices)
-        )
+        return tuple(i * -1 + (shape[d] - 1) if d in dims else i for d, i in enumerate(indices))
 
     return _reindexed(a[0], shape, turned)
 
@@ -247,7 +245,9 @@ def _cat(a: list[Any], keywords: Any, shape: tuple[int, ...], dtype: str) -> Val
                 x = scope.element(part, (*i[:dim], i[dim] + -start, *i[dim + 1 :]))
                 return cast(x, part.dtype, dtype)
 
-            inside = f"{where} < {end}" if start == 0 else f"({where} >= {start} && {where} < {end})"
+            inside = (
+                f"{where} < {end}" if start == 0 else f"({where} >= {start} && {where} < {end})"
+            )
             result = scope.masked(inside, dtype, read, result or literal(0, dtype))
         return result
 

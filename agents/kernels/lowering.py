@@ -65,9 +65,7 @@ class _Lowering:
             elif node.op == "output":
                 results = [self._value(a) for a in node.args[0]]
                 outputs = tuple(self._builder.stored(v, "output") for v in results)
-        return self._builder.plan(
-            self._name, tuple(self._arguments), outputs, self._traced.several
-        )
+        return self._builder.plan(self._name, tuple(self._arguments), outputs, self._traced.several)
 
     def _argument(self, node: fx.Node, source: str) -> Any:
         meta = node.meta.get("val")
@@ -143,7 +141,7 @@ class _Lowering:
         return value, dims
 
     def _mean(self, name: str, a: list[Any], k: dict[str, Any], node: fx.Node) -> Any:
-        shape, dtype = _result(node)
+        shape, _ = _result(node)
         value = a[0]
         dims = self._dims(value, a[1] if len(a) > 1 else None)
         count = _product(tuple(value.shape[d] for d in dims))
@@ -207,7 +205,7 @@ class _Lowering:
         right = self._builder.settle(a[1], f"operand of {name}")
         if dtype != "float":
             return self._unsupported(node)
-        batched = (shape if len(shape) == 3 else (1, *_as_matrix(left, right)))
+        batched = shape if len(shape) == 3 else (1, *_as_matrix(left, right))
         left = lazy_ops.reshaped(left, (batched[0], batched[1], left.shape[-1]))
         right = lazy_ops.reshaped(right, (batched[0], left.shape[2], batched[2]))
         result = self._builder.buffer(shape, dtype)

@@ -58,9 +58,7 @@ def cast(operand: str, have: str, want: str) -> str:
 
 def _gelu(x: str, approximate: str = "none") -> str:
     if approximate == "tanh":
-        return (
-            f"0.5f * {x} * (1.0f + tanhf(0.7978845608f * ({x} + 0.044715f * {x} * {x} * {x})))"
-        )
+        return f"0.5f * {x} * (1.0f + tanhf(0.7978845608f * ({x} + 0.044715f * {x} * {x} * {x})))"
     return f"0.5f * {x} * (1.0f + erff({x} * 0.7071067812f))"
 
 

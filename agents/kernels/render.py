@@ -63,9 +63,7 @@ def render(source: str, plans: Sequence[Plan], choice: Mapping[str, int | str]) 
     return _python(source, plans, cuda)
 
 
-def _choices(
-    plan: Plan, kernel: str, choice: Mapping[str, int | str]
-) -> dict[str, int | str]:
+def _choices(plan: Plan, kernel: str, choice: Mapping[str, int | str]) -> dict[str, int | str]:
     found: dict[str, int | str] = {}
     for name, knob in plan.knobs().items():
         owner, _, short = name.rpartition(".")
@@ -89,7 +87,7 @@ def _host(plan: Plan, codes: Sequence[Code], names: Mapping[str, str]) -> str:
     lines: list[str] = []
     for buffer in plan.arguments:
         lines.append(
-            f'TORCH_CHECK({buffer.name}.is_contiguous() && {buffer.name}.numel() == '
+            f"TORCH_CHECK({buffer.name}.is_contiguous() && {buffer.name}.numel() == "
             f'{buffer.numel}, "{buffer.name}: expected {buffer.numel} contiguous elements");'
         )
     device = f"{plan.arguments[0].name}.device()" if plan.arguments else "torch::kCUDA"
@@ -126,12 +124,14 @@ def _allocation(buffer: Buffer, device: str) -> str:
 def _python(source: str, plans: Sequence[Plan], cuda: str) -> str:
     """The reference's text with Model turned into ModelNew."""
     tree = ast.parse(source)
-    model = next(
-        (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None
+    model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
+    forward = (
+        next(
+            (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "forward"), None
+        )
+        if model is not None
+        else None
     )
-    forward = next(
-        (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "forward"), None
-    ) if model is not None else None
     if model is None or forward is None:
         raise TaskFormatError("reference.py: expected a class Model with a method forward")
     lines = source.splitlines()
@@ -175,9 +175,7 @@ def _python(source: str, plans: Sequence[Plan], cuda: str) -> str:
         kept.append(line)
     del names
     imports = "from torch.utils.cpp_extension import load_inline"
-    at = next(
-        (n.end_lineno for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))), 0
-    )
+    at = next((n.end_lineno for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))), 0)
     kept.insert(at or 0, imports)
     return "\n".join(kept).rstrip() + "\n"
 

@@ -19,8 +19,6 @@ from kernelgym.agents.kernels.values import (
     Buffer,
     Emitter,
     Load,
-    Recorder,
-    Scope,
     Value,
     record,
 )
@@ -66,9 +64,7 @@ class Rows:
     def indices(self) -> tuple[Index, ...]:
         """The indices of element `r` of row `row`."""
         kept = iter(unravel(variable("row", self.count), self.kept_shape))
-        inner = unravel(
-            variable("r", self.length), tuple(self.shape[d] for d in self.reduced)
-        )
+        inner = unravel(variable("r", self.length), tuple(self.shape[d] for d in self.reduced))
         within = iter(inner)
         return tuple(
             next(within) if d in self.reduced else next(kept) for d in range(len(self.shape))
@@ -183,9 +179,13 @@ class RowKernel(Kernel):
             "warp": (32, "threadIdx.x % 32"),
             "block": (threads, "threadIdx.x"),
         }[team]
-        index = "blockIdx.x" if team == "block" else (
-            f"(static_cast<index_t>(blockIdx.x) * {threads} + threadIdx.x)"
-            + (" / 32" if team == "warp" else "")
+        index = (
+            "blockIdx.x"
+            if team == "block"
+            else (
+                f"(static_cast<index_t>(blockIdx.x) * {threads} + threadIdx.x)"
+                + (" / 32" if team == "warp" else "")
+            )
         )
         lines = [f"const index_t row = {index};"]
         if team != "block":
@@ -224,14 +224,14 @@ class RowKernel(Kernel):
                 updates.append(
                     f"best{k} = {functor}()(best{k}, Candidate{{static_cast<float>({element}), r}});"
                 )
-                combined.append(f"const int64_t red{k} = {_reduced(team, lanes, f'best{k}', functor)}.position;")
+                combined.append(
+                    f"const int64_t red{k} = {_reduced(team, lanes, f'best{k}', functor)}.position;"
+                )
                 continue
             c_type = C_TYPES[dtype]
             declared.append(f"{c_type} acc{k} = {COMBINE[operation][1]};")
             updates.append(f"acc{k} = {functor}()(acc{k}, {element});")
-            combined.append(
-                f"const {c_type} red{k} = {_reduced(team, lanes, f'acc{k}', functor)};"
-            )
+            combined.append(f"const {c_type} red{k} = {_reduced(team, lanes, f'acc{k}', functor)};")
         return [
             *declared,
             *self._walk(lanes, [*emitter.lines, *updates]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from kernelgym.agents.kernels.index import Index, linear, variable
+from kernelgym.agents.kernels.index import Index, linear
 from kernelgym.agents.kernels.kernel import Code, Kernel, Knob, Place, Store, indented
 from kernelgym.agents.kernels.loops import combine
 from kernelgym.agents.kernels.rows import Rows

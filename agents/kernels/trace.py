@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 from torch._decomp import core_aten_decompositions, get_decompositions
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.func import functional_call, functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten
 
 from kernelgym.errors import TaskFormatError
