@@ -107,13 +107,13 @@ class RandomEdits:
             if passage.strip():
                 return render(Replace(path, passage, self._mutated(passage)))
         if form == "diff" and mutated != text:
-            lines = difflib.unified_diff(
+            diff = difflib.unified_diff(
                 text.splitlines(keepends=True),
                 mutated.splitlines(keepends=True),
                 f"a/{path}",
                 f"b/{path}",
             )
-            return render(UnifiedDiff("".join(lines)))
+            return render(UnifiedDiff("".join(diff)))
         return render(WriteFile(path, mutated))
 
     def _mutated(self, text: str) -> str:

@@ -128,11 +128,8 @@ class ProductKernel(Kernel):
         bound = self.m if side == "left" else self.n
         value = self.left if side == "left" else self.right
         indices = (self._b, self._m, self._k) if side == "left" else (self._b, self._k, self._n)
-        k_runs = any(
-            digit.name == "k" and digit.div == 1 and coefficient == 1
-            for load in record(value, indices)
-            for digit, coefficient in load.offset.terms
-        )
+        loads = record(value, indices)
+        k_runs = _run(loads, "k") > _run(loads, along)
         if k_runs:
             split = f"const int at = e / {depth}, step = e % {depth};"
         else:
@@ -148,3 +145,14 @@ class ProductKernel(Kernel):
             f"  {side}[step][at] = {name};",
             "}",
         ]
+
+
+def _run(loads: Iterable[Load], name: str) -> int:
+    """How many steps of a loop variable go through neighbouring elements."""
+    runs = [
+        digit.mod
+        for load in loads
+        for digit, coefficient in load.offset.terms
+        if digit.name == name and digit.div == 1 and coefficient == 1
+    ]
+    return max(runs, default=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kernelgym.agents.kernels import lazy_ops
 from kernelgym.agents.kernels.contraction import ProductKernel
@@ -17,11 +17,12 @@ from kernelgym.agents.kernels.index import Index, linear, unravel
 from kernelgym.agents.kernels.loops import Loop, WindowKernel
 from kernelgym.agents.kernels.plan import PlanBuilder
 from kernelgym.agents.kernels.values import Scope, Value
+from kernelgym.agents.kernels.views import reshaped
 
 __all__ = ["lower_convolution"]
 
 _FEWEST_FOR_PRODUCT = 8
-Indices = tuple[Index, ...]
+Indices: TypeAlias = "tuple[Index, ...]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +112,7 @@ def lower_convolution(
     else:
         value = _as_window(builder, convolution, per_group)
     if bias is not None:
-        column = lazy_ops.reshaped(bias, (shape[1], *(1,) * spatial))
+        column = reshaped(bias, (shape[1], *(1,) * spatial))
         value = lazy_ops.arithmetic("add", value, column)
     return value
 

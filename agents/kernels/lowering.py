@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from kernelgym.agents.kernels.rows import Rows
 from kernelgym.agents.kernels.scans import ScanKernel
 from kernelgym.agents.kernels.trace import Traced
 from kernelgym.agents.kernels.values import Buffer, Value
+from kernelgym.agents.kernels.views import reshaped
 from kernelgym.errors import UsageError
 
 __all__ = ["UnsupportedOperator", "lower"]
@@ -68,13 +70,15 @@ class _Lowering:
         return self._builder.plan(self._name, tuple(self._arguments), outputs, self._traced.several)
 
     def _argument(self, node: fx.Node, source: str) -> Any:
-        meta = node.meta.get("val")
-        dtype = c_type_of(meta.dtype) if isinstance(meta, torch.Tensor) else None
+        meta = node.meta["val"]
+        dtype = c_type_of(meta.dtype)
         if dtype is None:
-            return None
-        name = "".join(c if c.isalnum() else "_" for c in source.removeprefix("self."))
+            return None  # it matters when somebody reads it
+        name = "in_" + re.sub(r"\W+", "_", source.removeprefix("self.")).strip("_")
+        if any(name == buffer.name for buffer in self._arguments):
+            name = f"{name}_{len(self._arguments)}"
         shape = tuple(int(n) for n in meta.shape)
-        buffer = Buffer(f"in_{name}".replace("__", "_"), shape, dtype, source)
+        buffer = Buffer(name, shape, dtype, source)
         self._arguments.append(buffer)
         return self._builder.argument(buffer)
 
@@ -129,14 +133,14 @@ class _Lowering:
             value = lazy_ops.converted(value, dtype)
         value = self._one_row(operation, value, dims)
         reduced = self._builder.reduce(operation, value[0], value[1], name)
-        return lazy_ops.reshaped(reduced, shape)
+        return reshaped(reduced, shape)
 
     def _one_row(
         self, operation: str, value: Value, dims: tuple[int, ...]
     ) -> tuple[Value, tuple[int, ...]]:
         """Positions within all dimensions count along the flat tensor."""
         if operation in ("argmax", "argmin") and len(dims) > 1:
-            flat = lazy_ops.reshaped(value, (_product(value.shape),))
+            flat = reshaped(value, (_product(value.shape),))
             return flat, (0,)
         return value, dims
 
@@ -147,7 +151,7 @@ class _Lowering:
         count = _product(tuple(value.shape[d] for d in dims))
         total = self._builder.reduce("sum", value, dims, "mean")
         mean = lazy_ops.arithmetic("mul", total, 1.0 / count)
-        return lazy_ops.reshaped(mean, shape)
+        return reshaped(mean, shape)
 
     def _var_mean(self, name: str, a: list[Any], k: dict[str, Any], node: fx.Node) -> Any:
         value = a[0]
@@ -166,9 +170,9 @@ class _Lowering:
         variance = lazy_ops.arithmetic("mul", total, 1.0 / free if free else float("nan"))
         results = [variance, mean]
         if name == "var":
-            return lazy_ops.reshaped(variance, _result(node)[0])
+            return reshaped(variance, _result(node)[0])
         shapes = [tuple(int(n) for n in t.shape) for t in node.meta["val"]]
-        return [lazy_ops.reshaped(v, s) for v, s in zip(results, shapes, strict=True)]
+        return [reshaped(v, s) for v, s in zip(results, shapes, strict=True)]
 
     def _extremum(self, name: str, a: list[Any], k: dict[str, Any], node: fx.Node) -> Any:
         """max.dim and min.dim: values and positions."""
@@ -176,14 +180,14 @@ class _Lowering:
         dims = self._dims(value, a[1] if len(a) > 1 else None)
         if not isinstance(node.meta["val"], (tuple, list)):
             total = self._builder.reduce(name, value, dims, name)
-            return lazy_ops.reshaped(total, _result(node)[0])
+            return reshaped(total, _result(node)[0])
         wanted = {user.args[1] for user in node.users}
         shapes = [tuple(int(n) for n in t.shape) for t in node.meta["val"]]
         results: list[Value | None] = [None, None]
         for position, operation in enumerate((name, f"arg{name}")):
             if position in wanted:
                 reduced = self._builder.reduce(operation, value, dims, operation)
-                results[position] = lazy_ops.reshaped(reduced, shapes[position])
+                results[position] = reshaped(reduced, shapes[position])
         return results
 
     def _scan(self, name: str, a: list[Any], k: dict[str, Any], node: fx.Node) -> Any:
@@ -206,8 +210,8 @@ class _Lowering:
         if dtype != "float":
             return self._unsupported(node)
         batched = shape if len(shape) == 3 else (1, *_as_matrix(left, right))
-        left = lazy_ops.reshaped(left, (batched[0], batched[1], left.shape[-1]))
-        right = lazy_ops.reshaped(right, (batched[0], left.shape[2], batched[2]))
+        left = reshaped(left, (batched[0], batched[1], left.shape[-1]))
+        right = reshaped(right, (batched[0], left.shape[2], batched[2]))
         result = self._builder.buffer(shape, dtype)
         kernel = ProductKernel(
             self._builder.next_number,

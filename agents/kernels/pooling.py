@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kernelgym.agents.kernels import lazy_ops
 from kernelgym.agents.kernels.index import Index
@@ -14,7 +14,7 @@ from kernelgym.agents.kernels.values import Scope, Value
 
 __all__ = ["lower_pooling"]
 
-Indices = tuple[Index, ...]
+Indices: TypeAlias = "tuple[Index, ...]"
 
 
 def lower_pooling(

@@ -20,7 +20,7 @@ _TORCH_TYPES = {
     "int32": "torch::kInt32",
     "bool": "torch::kBool",
 }
-_MOST_FOR_INT = 2**30  # leaves room for a block beyond the last element
+_MOST_FOR_INT = 2**31 - 2**12  # loops step up to a block beyond the last element
 
 
 def render(source: str, plans: Sequence[Plan], choice: Mapping[str, int | str]) -> str:
@@ -36,11 +36,13 @@ def render(source: str, plans: Sequence[Plan], choice: Mapping[str, int | str]) 
     """
     kernels: list[str] = []
     hosts: list[str] = []
+    all_codes: list[Code] = []
     for plan in plans:
         codes = [k.code(_choices(plan, k.name, choice)) for k in plan.kernels]
         names = {k.name: f"{plan.name}_{k.name}" for k in plan.kernels}
         for kernel, code in zip(plan.kernels, codes, strict=True):
             kernels.append(code.text.replace(f" {kernel.name}(", f" {names[kernel.name]}(", 1))
+        all_codes += codes
         hosts.append(_host(plan, codes, names))
     body = "\n\n".join(kernels)
     cuda = "\n".join(
@@ -51,7 +53,7 @@ def render(source: str, plans: Sequence[Plan], choice: Mapping[str, int | str]) 
             "#include <cuda_runtime.h>",
             "#include <cstdint>",
             "",
-            f"using index_t = {_index_type(plans)};",
+            f"using index_t = {_index_type(plans, all_codes)};",
             "",
             prelude_for(body),
             body,
@@ -72,18 +74,16 @@ def _choices(plan: Plan, kernel: str, choice: Mapping[str, int | str]) -> dict[s
     return found
 
 
-def _index_type(plans: Sequence[Plan]) -> str:
-    largest = max(
-        (place.numel for plan in plans for k in plan.kernels for place in k.places()), default=0
-    )
-    buffers = [b.numel for plan in plans for k in plan.kernels for b in k.arguments()[0]]
-    # Warp-per-row kernels count 32 threads an element.
-    return "int" if max(largest * 32, *buffers, 0) < 2 * _MOST_FOR_INT - 1 else "int64_t"
+def _index_type(plans: Sequence[Plan], codes: Sequence[Code]) -> str:
+    """The type of indices: 32 bits where every element and thread can be counted with them."""
+    threads = [code.blocks * code.threads for code in codes]
+    buffers = [b.numel for plan in plans for k in plan.kernels for b in sum(k.arguments(), ())]
+    return "int" if max(*threads, *buffers, 0) < _MOST_FOR_INT else "int64_t"
 
 
 def _host(plan: Plan, codes: Sequence[Code], names: Mapping[str, str]) -> str:
     """The C++ function that allocates and launches."""
-    parameters = ", ".join(f"torch::Tensor {b.name}" for b in plan.arguments)
+    parameters = ", ".join(_parameter(b) for b in plan.arguments)
     lines: list[str] = []
     for buffer in plan.arguments:
         lines.append(
@@ -122,62 +122,70 @@ def _allocation(buffer: Buffer, device: str) -> str:
 
 
 def _python(source: str, plans: Sequence[Plan], cuda: str) -> str:
-    """The reference's text with Model turned into ModelNew."""
+    """The reference's text with Model turned into ModelNew, whose forward calls the kernels."""
     tree = ast.parse(source)
     model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
-    forward = (
-        next(
-            (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "forward"), None
-        )
-        if model is not None
-        else None
-    )
+    methods = [n for n in model.body if isinstance(n, ast.FunctionDef)] if model else []
+    forward = next((n for n in methods if n.name == "forward"), None)
     if model is None or forward is None:
         raise TaskFormatError("reference.py: expected a class Model with a method forward")
     lines = source.splitlines()
     for node in ast.walk(model):
-        if isinstance(node, ast.Name) and node.id == "Model":
-            line = lines[node.lineno - 1]
-            at = node.col_offset
-            lines[node.lineno - 1] = f"{line[:at]}ModelNew{line[at + 5 :]}"
-    names = [a.arg for a in forward.args.args]
-    first, last = forward.body[0].lineno - 1, forward.end_lineno or forward.lineno
-    replaced = [f"        {line}" for line in _forward(plans)]
-    dropped = _dropped_lines(tree)
-    kept: list[str] = []
-    for number, line in enumerate(lines):
-        if number == model.lineno - 1:
-            kept += [f"CUDA_SOURCE = r'''\n{cuda}'''", ""]
-            declared = "\n".join(
-                f"std::vector<torch::Tensor> {p.name}("
-                + ", ".join(f"torch::Tensor {b.name}" for b in p.arguments)
-                + ");"
-                for p in plans
-            )
-            functions = ", ".join(f'"{p.name}"' for p in plans)
-            kept += [
-                "kernels = load_inline(",
-                '    name="kernels",',
-                f'    cpp_sources="""{declared}""",',
-                "    cuda_sources=CUDA_SOURCE,",
-                f"    functions=[{functions}],",
-                ")",
-                "",
-                "",
-            ]
-            line = line.replace("class Model", "class ModelNew", 1)
-        if number in dropped:
-            continue
-        if first <= number < last:
-            if number == first:
-                kept += replaced
-            continue
-        kept.append(line)
-    del names
-    imports = "from torch.utils.cpp_extension import load_inline"
-    at = next((n.end_lineno for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))), 0)
-    kept.insert(at or 0, imports)
-    return "\n".join(kept).rstrip() + "\n"
+        if isinstance(node, ast.Name) and node.id == "Model":  # as in super(Model, self)
+            line, at = lines[node.lineno - 1], node.col_offset
+            lines[node.lineno - 1] = f"{line[:at]}ModelNew{line[at + len('Model') :]}"
+    head = model.lineno - 1
+    lines[head] = lines[head].replace("class Model", "class ModelNew", 1)
+    start = min([model.lineno, *(d.lineno for d in model.decorator_list)]) - 1
+    imports = [n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
+    # (first line, line behind the last, what takes their place), from the end backwards.
+    changes: list[tuple[int, int, list[str]]] = [
+        (forward.body[0].lineno - 1, _end(forward), [f"        {n}" for n in _forward(plans)]),
+        (start, start, _extension(plans, cuda)),
+        (_end(imports[-1]), _end(imports[-1]), [_IMPORT]) if imports else (0, 0, [_IMPORT]),
+    ]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name in ("get_inputs", "get_init_inputs"):
+            changes.append((node.lineno - 1, _end(node), []))
+    for first, behind, text in sorted(changes, key=lambda change: -change[0]):
+        lines[first:behind] = text
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_IMPORT = "from torch.utils.cpp_extension import load_inline"
+
+
+def _end(node: ast.stmt) -> int:
+    """The number of a statement's last line."""
+    return node.end_lineno or node.lineno
+
+
+def _extension(plans: Sequence[Plan], cuda: str) -> list[str]:
+    """The statements that build the kernels."""
+    declared = [
+        f"std::vector<torch::Tensor> {p.name}({', '.join(_parameter(b) for b in p.arguments)});"
+        for p in plans
+    ]
+    return [
+        f'CUDA_SOURCE = r"""\n{cuda}"""',
+        "",
+        'CPP_SOURCE = """',
+        *declared,
+        '"""',
+        "",
+        "kernels = load_inline(",
+        '    name="kernels",',
+        "    cpp_sources=CPP_SOURCE,",
+        "    cuda_sources=CUDA_SOURCE,",
+        f"    functions=[{', '.join(repr(p.name) for p in plans)}],",
+        ")",
+        "",
+        "",
+    ]
+
+
+def _parameter(buffer: Buffer) -> str:
+    return f"torch::Tensor {buffer.name}"
 
 
 def _forward(plans: Sequence[Plan]) -> list[str]:
@@ -200,12 +208,3 @@ def _forward(plans: Sequence[Plan]) -> list[str]:
             *(f"    {line}" for line in call(plans[1])),
         ]
     return [*lines, "return tuple(results)" if plans[0].several else "return results[0]"]
-
-
-def _dropped_lines(tree: ast.Module) -> set[int]:
-    """Lines of functions that only the reference needs."""
-    dropped: set[int] = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name in ("get_inputs", "get_init_inputs"):
-            dropped.update(range(node.lineno - 1, node.end_lineno or node.lineno))
-    return dropped

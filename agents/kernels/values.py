@@ -82,8 +82,13 @@ class Scope(abc.ABC):
         """`condition ? compute() : other`, in which what is not wanted is not read either."""
         outer = self._mask
         self._mask = f"{outer} && {condition}" if outer else condition
+        mask = self._mask
         inner = compute()
         self._mask = outer
+        return self.select(dtype, condition, mask, inner, other)
+
+    def select(self, dtype: str, condition: str, mask: str, inner: str, other: str) -> str:
+        """`condition ? inner : other`, of an `inner` that was computed under a mask."""
         return self.bind(dtype, f"{condition} ? {inner} : {other}")
 
     def number(self, index: Index) -> str:
@@ -144,6 +149,7 @@ class Emitter(Scope):
         super().__init__()
         self.lines: list[str] = []
         self.registers = dict(registers or {})
+        self._expressions: dict[str, str] = {}
         self._prefix = prefix
         self._count = 0
 
@@ -155,7 +161,15 @@ class Emitter(Scope):
             self._count += 1
             self.lines.append(f"const {C_TYPES[dtype]} {name} = {expression};")
             self._memo[key] = name
+            self._expressions[name] = expression
         return self._memo[key]
+
+    def select(self, dtype: str, condition: str, mask: str, inner: str, other: str) -> str:
+        """See `Scope.select`; a masked read gives 0 by itself."""
+        expression = self._expressions.get(inner, "")
+        if other in ("0", "0.0f") and expression.startswith(f"({mask}) ? "):
+            return inner
+        return super().select(dtype, condition, mask, inner, other)
 
     def load(self, buffer: Buffer, offset: Index) -> str:
         """See `Scope.load`."""
@@ -163,7 +177,9 @@ class Emitter(Scope):
             return self.registers[buffer, offset]
         read = f"{buffer.name}[{offset.text()}]"
         zero = "false" if buffer.dtype == "bool" else "0"
-        return self.bind(buffer.dtype, f"({self._mask}) ? {read} : {zero}" if self._mask else read)
+        if self._mask:
+            read = f"({self._mask}) ? {read} : {zero}"
+        return self.bind(buffer.dtype, read)
 
 
 def record(value: Value, indices: tuple[Index, ...]) -> tuple[Load, ...]:
