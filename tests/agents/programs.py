@@ -1,4 +1,4 @@
-"""Random programs in KernelBench's form: one to four operators in a row, at small sizes."""
+"""Programs in KernelBench's form: from an expression, and random ones of one to four operators."""
 
 import random
 
@@ -163,3 +163,30 @@ def get_inputs():
 def get_init_inputs():
     return []
 '''
+
+
+def source_of(forward, *shapes, init="pass"):
+    """A program whose forward returns an expression of x, y, z."""
+    names = "xyz"[: len(shapes)]
+    return f"""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super(Model, self).__init__()
+        {init}
+
+    def forward(self, {", ".join(names)}):
+        return {forward}
+
+
+def get_inputs():
+    return [{", ".join(f"torch.rand{shape}" for shape in shapes)}]
+
+
+def get_init_inputs():
+    return []
+"""
