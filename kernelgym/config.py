@@ -7,7 +7,15 @@ from typing import Any
 
 from kernelgym.errors import ConfigError
 
-__all__ = ["BASELINES", "PRECISIONS", "PROTECTIONS", "PROTOCOLS", "RULESETS", "SIZES", "JudgeConfig"]
+__all__ = [
+    "BASELINES",
+    "PRECISIONS",
+    "PROTECTIONS",
+    "PROTOCOLS",
+    "RULESETS",
+    "SIZES",
+    "JudgeConfig",
+]
 
 SIZES = ("auto", "small", "medium", "full")
 PROTOCOLS = ("audited", "kernelbench", "cuda_agent")

@@ -5,3 +5,8 @@ Example:
     >>> tasks.get("L1/19").name
     'ReLU'
 """
+
+from kernelgym.tasks.catalogue import get, ids
+from kernelgym.tasks.task import Task, load_file
+
+__all__ = ["Task", "get", "ids", "load_file"]

@@ -241,6 +241,10 @@ class Verdict:
         reason: Stable code of why (`"rule.torch_compute"`, `"check.tail"`, …), `""` when correct.
         message: One or two sentences for a reader.
         source_hash: SHA-256 over the workspace's files, hexadecimal.
+        peak_memory: Bytes that one call of the candidate takes at most, where known.
+        peak_memory_eager: The same for the reference.
+        energy: Joules of one call of the candidate, where measured.
+        energy_eager: The same for the reference.
         seconds: (phase, seconds) pairs of the judgement itself.
     """
 
@@ -257,7 +261,9 @@ class Verdict:
     counters: Counters | None = None
     coverage: Coverage | None = None
     peak_memory: int | None = None
+    peak_memory_eager: int | None = None
     energy: Measurement | None = None
+    energy_eager: Measurement | None = None
     output: str = ""
     seconds: tuple[tuple[str, float], ...] = ()
     schema_version: int = SCHEMA_VERSION

@@ -68,6 +68,7 @@ class BuildRequest:
         extra_cflags: Flags for the host compiler.
         extra_cuda_cflags: Flags for the device compiler.
         extra_ldflags: Flags for the linker.
+        no_implicit_headers: Whether the inline sources bring all their headers themselves.
     """
 
     name: str
@@ -80,6 +81,7 @@ class BuildRequest:
     extra_cflags: tuple[str, ...] = ()
     extra_cuda_cflags: tuple[str, ...] = ()
     extra_ldflags: tuple[str, ...] = ()
+    no_implicit_headers: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,107 @@
+"""`run_episode`: one agent, one episode."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+import gymnasium as gym
+
+from kernelgym.judge.verdict import Verdict
+from kernelgym.workspace import Workspace
+
+__all__ = ["Agent", "EpisodeResult", "Turn", "run_episode"]
+
+
+class Agent(Protocol):
+    """Anything that maps an observation to an edit text.
+
+    It may also have a method `reset(info)`, called when an episode starts.
+    """
+
+    def __call__(self, observation: Any, info: dict[str, Any], /) -> str:
+        """The next action."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """One turn: what the agent sent, and what came of it.
+
+    Attributes:
+        action: The agent's text.
+        reward: What it paid.
+        edit_error: Why it did not apply, or `""`.
+        verdict: The last verdict at that time, or None.
+        workspace: The files after it.
+    """
+
+    action: str
+    reward: float
+    edit_error: str
+    verdict: Verdict | None
+    workspace: Workspace
+
+
+@dataclasses.dataclass(frozen=True)
+class EpisodeResult:
+    """A whole episode.
+
+    Attributes:
+        task_id: The task.
+        turns: What happened, turn by turn.
+        total_reward: Sum over the turns.
+        best_verdict: The best one, or None if there was none.
+        terminated: Whether the agent ended it.
+        truncated: Whether the turn limit did.
+    """
+
+    task_id: str
+    turns: tuple[Turn, ...]
+    total_reward: float
+    best_verdict: Verdict | None
+    terminated: bool
+    truncated: bool
+
+    @property
+    def solved(self) -> bool:
+        """Whether a candidate was correct."""
+        return self.best_verdict is not None and self.best_verdict.correct
+
+
+def run_episode(
+    env: gym.Env[Any, str],
+    agent: Agent,
+    seed: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> EpisodeResult:
+    """Plays one episode to its end.
+
+    Args:
+        env: A `KernelEnv`, bare or wrapped.
+        agent: Called with each observation and info; its `reset(info)`, if it has one, first.
+        seed: As for `env.reset`.
+        options: As for `env.reset`.
+
+    Raises:
+        EnvironmentFault: The harness failed during a judgement.
+    """
+    observation, info = env.reset(seed=seed, options=options)
+    start = getattr(agent, "reset", None)
+    if start is not None:
+        start(info)
+    turns: list[Turn] = []
+    terminated = truncated = False
+    while not (terminated or truncated):
+        action = agent(observation, info)
+        observation, reward, terminated, truncated, info = env.step(action)
+        turns.append(
+            Turn(action, float(reward), info["edit_error"], info["verdict"], info["workspace"])
+        )
+    return EpisodeResult(
+        task_id=info["task_id"],
+        turns=tuple(turns),
+        total_reward=sum(turn.reward for turn in turns),
+        best_verdict=info["best_verdict"],
+        terminated=terminated,
+        truncated=truncated,
+    )

@@ -1,0 +1,90 @@
+"""The emulator's runtime library, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+__all__ = ["EmulatorRuntime"]
+
+
+class EmulatorRuntime:
+    """`libkgemu.so` in this process: one device, shared by all extension modules.
+
+    Args:
+        path: The library. Loaded with global symbols, so that modules loaded later find it.
+
+    Raises:
+        OSError: The library cannot be loaded.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        pointer, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
+        for name, result, arguments in (
+            ("alloc", pointer, (size, ctypes.c_int, text)),
+            ("free", None, (pointer,)),
+            ("register", None, (pointer, size, ctypes.c_int, text)),
+            ("unregister", None, (pointer,)),
+            ("mark_initialised", None, (pointer, size)),
+            ("set_order", None, (ctypes.c_uint,)),
+            ("set_access_budget", None, (ctypes.c_ulonglong,)),
+            ("reset", None, ()),
+            ("report", text, ()),
+        ):
+            function = getattr(self._library, f"kgemu_{name}")
+            function.restype = result
+            function.argtypes = arguments
+
+    def alloc(self, size: int, *, initialised: bool = False, label: str = "") -> int:
+        """Allocates device memory with guard zones.
+
+        Args:
+            size: Bytes.
+            initialised: Whether reading before writing is allowed.
+            label: Names the memory in findings.
+
+        Returns:
+            Its address.
+
+        Raises:
+            MemoryError: There is not that much memory.
+        """
+        address = self._library.kgemu_alloc(size, int(initialised), label.encode())
+        if address is None:
+            raise MemoryError(f"expected {size} bytes of emulated device memory, got none")
+        return int(address)
+
+    def free(self, address: int) -> None:
+        """Frees what `alloc` gave."""
+        self._library.kgemu_free(address)
+
+    def register(
+        self, address: int, size: int, *, initialised: bool = True, label: str = ""
+    ) -> None:
+        """Makes memory that somebody else owns known as device memory: `size` bytes."""
+        self._library.kgemu_register(address, size, int(initialised), label.encode())
+
+    def unregister(self, address: int) -> None:
+        """Forgets what `register` made known."""
+        self._library.kgemu_unregister(address)
+
+    def mark_initialised(self, address: int, size: int) -> None:
+        """Says that something other than a kernel wrote `size` bytes."""
+        self._library.kgemu_mark_initialised(address, size)
+
+    def set_order(self, order: int) -> None:
+        """The order of blocks and threads: 0 forward, 1 reverse, otherwise permuted by that seed."""
+        self._library.kgemu_set_order(order)
+
+    def set_access_budget(self, accesses: int) -> None:
+        """After so many watched accesses, only a sample of each launch's blocks is run watched."""
+        self._library.kgemu_set_access_budget(accesses)
+
+    def reset(self) -> None:
+        """Forgets launches, findings and errors so far."""
+        self._library.kgemu_reset()
+
+    def report(self) -> str:
+        """Everything since the last reset, as JSON for `emulator_report.parse_report`."""
+        return str(self._library.kgemu_report().decode())

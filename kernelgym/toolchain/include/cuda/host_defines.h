@@ -1,0 +1,3 @@
+// Function and variable qualifiers.
+#pragma once
+#include "kgemu/qualifiers.h"

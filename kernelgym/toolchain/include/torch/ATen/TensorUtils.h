@@ -1,0 +1,3 @@
+#pragma once
+#include <kgtorch/compute_functions.h>
+#include <kgtorch/dispatch.h>

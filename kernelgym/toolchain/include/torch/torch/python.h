@@ -1,0 +1,4 @@
+#pragma once
+#include <kgtorch/compute_functions.h>
+#include <kgtorch/dispatch.h>
+#include <kgtorch/library.h>

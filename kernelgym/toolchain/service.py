@@ -1,0 +1,385 @@
+"""The build service: the one place where sources become binaries.
+
+A request's key is a digest of all that the result depends on. Equal requests, also from other
+threads and processes, are built once; failed builds are kept like others, timeouts are not. What is
+kept is what compilers wrote, not where it points: the same sources may lie on other lines of the
+next workspace.
+
+Compilers run confined (`kernelgym.toolchain.sandbox`) in a scratch folder:
+
+::
+
+    work/    the workspace's files apart from Python; the compilers' current folder
+    units/   what the toolchain generated
+    out/     what compilers make
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import hashlib
+import os
+import re
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import msgspec
+
+from kernelgym.errors import ToolchainFault, UsageError
+from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
+from kernelgym.toolchain.cache import ContentCache
+from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc
+from kernelgym.toolchain.diagnostics import parse_compiler_output, place_at, tidy
+from kernelgym.toolchain.emulated import Emulated
+from kernelgym.toolchain.flags import Flags, screen_flags
+from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
+from kernelgym.toolchain.sandbox import Finished, run_confined
+from kernelgym.toolchain.sourcemap import Place, SourceMap
+from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts, units_of
+
+__all__ = ["BuildService"]
+
+_RECORD = "build.json"
+_FORMAT = 1
+_MAX_SOURCE_CHARACTERS = 16 * 2**20
+_MAX_PATH = 200
+# No absolute path, nothing that is taken for a flag or ends a #line directive's string.
+_PLAIN_PATH = re.compile(r"(?![/-])[^\x00-\x1f\x7f\ud800-\udfff\"\\]+")
+_MEMORY_BYTES = 4 * 2**30
+_FILE_BYTES = 256 * 2**20
+_OUTPUT_BYTES = 2**20
+_MAX_PROCESSES = 512
+_ENDED_BY_LIMIT = re.compile(
+    r"out of memory|virtual memory exhausted|Killed signal|File size limit|CPU time limit"
+)
+
+
+class _Said(msgspec.Struct, frozen=True):
+    """What one step wrote."""
+
+    tool: str
+    text: str
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """A build as the cache keeps it."""
+
+    status: str
+    said: tuple[_Said, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    libraries: tuple[tuple[str, str], ...] = ()
+
+
+class _Kept(NamedTuple):
+    """A build, and the folder that holds its libraries (of no meaning when there are none)."""
+
+    record: _Record
+    entry: Path
+
+
+class BuildService:
+    """Builds extension modules; safe to call from several threads.
+
+    Args:
+        cache_root: Folder of the cache; default: the user's cache folder.
+        jobs: Compilers that run at once; default: the number of processors.
+        protection: How compilers are confined: `"basic"`, `"standard"` or `"hardened"`.
+        toolchains: Toolchains by target, `"emulator"` and `"gpu"`, in place of kernelgym's own.
+    """
+
+    def __init__(
+        self,
+        cache_root: str | os.PathLike[str] | None = None,
+        *,
+        jobs: int | None = None,
+        protection: str = "standard",
+        toolchains: Mapping[str, Toolchain] | None = None,
+    ) -> None:
+        self.cache = ContentCache(cache_root)
+        self.protection = protection
+        own = toolchains if toolchains is not None else _own_toolchains(self.cache.root)
+        self._toolchains = dict(own)
+        self._pool = concurrent.futures.ThreadPoolExecutor(
+            jobs or os.cpu_count() or 1, thread_name_prefix="kernelgym-build"
+        )
+
+    def __enter__(self) -> BuildService:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Waits for running compilers and ends the service's threads."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def build(self, request: BuildRequest, *, timeout: float) -> BuildResult:
+        """Builds what is asked for, or finds it in the cache.
+
+        Args:
+            request: What to build.
+            timeout: Wall-clock limit of each compiler, in seconds; they run side by side.
+
+        Returns:
+            The result; a source that does not compile is a result too.
+
+        Raises:
+            ToolchainFault: A compiler is missing, too old or broken, or the target is not known.
+            SandboxFault: A compiler could not be confined.
+        """
+        started = time.monotonic()
+        toolchain = self._toolchain_for(request.target)
+        flags = screen_flags(request)
+        refused = (*flags.refused, *_unsafe_paths(request))
+        key = _key(request, toolchain.identity())
+        source_map = SourceMap(request.files)
+        if refused:
+            return BuildResult(
+                key=key,
+                status="compile_error",
+                path=toolchain.path,
+                diagnostics=tidy(refused),
+                seconds=time.monotonic() - started,
+            )
+        kept, cached = self._cached(key), True
+        if kept is None:
+            with self._turn(key, timeout):
+                kept = self._cached(key)
+                if kept is None:
+                    kept, cached = self._build(request, flags, toolchain, key, timeout), False
+        return BuildResult(
+            key=key,
+            status=kept.record.status,
+            path=toolchain.path,
+            libraries=tuple((name, str(kept.entry / file)) for name, file in kept.record.libraries),
+            diagnostics=_diagnostics(kept.record, request, source_map),
+            cached=cached,
+            seconds=time.monotonic() - started,
+        )
+
+    def check(self, request: BuildRequest, architecture: str, *, timeout: float) -> NvccReport:
+        """Compiles the device code with nvcc for a GPU architecture; needs nvcc and no GPU.
+
+        Args:
+            request: What a candidate asked to build, for whichever target.
+            architecture: `"sm_90"` and the like.
+            timeout: Wall-clock limit of each translation unit, in seconds.
+
+        Raises:
+            ToolchainFault: There is no nvcc, or it does not know the architecture.
+            SandboxFault: nvcc could not be confined.
+            UsageError: The request is one that `build` refuses.
+        """
+        flags = screen_flags(request)
+        for wrong in (*flags.refused, *_unsafe_paths(request)):
+            raise UsageError(wrong.text)
+        units = [unit for unit in units_of(request) if is_cuda(unit.path)]
+        return check_with_nvcc(
+            {flat_name(unit.path): unit.text for unit in units},
+            architecture,
+            source_map=SourceMap(request.files),
+            sources=source_texts(request),
+            files=_compilable(request),
+            include_dirs=(str(TORCH_HEADERS), sysconfig.get_path("include"), *flags.include_dirs),
+            flags=flags.device,
+            timeout=timeout,
+            protection=self.protection,
+        )
+
+    def _toolchain_for(self, target: str) -> Toolchain:
+        kind = "emulator" if target == "emulator" else "gpu"
+        if kind not in self._toolchains:
+            raise ToolchainFault(
+                f"target: expected 'emulator', got {target!r}: builds for a GPU are not available"
+            )
+        return self._toolchains[kind]
+
+    @contextlib.contextmanager
+    def _turn(self, key: str, timeout: float) -> Iterator[None]:
+        """Holds the key; whoever holds it now may be waiting for a free processor itself."""
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(self.cache.lock(key, 10 * timeout + 60))
+            except TimeoutError as error:
+                raise ToolchainFault(
+                    f"another process has been building {key} for too long"
+                ) from error
+            yield
+
+    def _cached(self, key: str) -> _Kept | None:
+        entry = self.cache.get(key)
+        if entry is None:
+            return None
+        try:
+            record = msgspec.json.decode((entry / _RECORD).read_bytes(), type=_Record)
+        except (OSError, msgspec.DecodeError):
+            return None  # Dropped meanwhile, or of another version: built again.
+        return _Kept(record, entry)
+
+    def _build(
+        self, request: BuildRequest, flags: Flags, toolchain: Toolchain, key: str, timeout: float
+    ) -> _Kept:
+        plan = toolchain.plan(request, flags, f"kg_{key[:24]}")
+        if plan.findings:
+            record = _Record(status=plan.findings[0].status, findings=plan.findings)
+            return _Kept(record, self._publish(key, record, {}))
+        with tempfile.TemporaryDirectory(prefix="kernelgym-") as scratch:
+            _write(request, plan, Path(scratch))
+            record = self._compile(plan, scratch, timeout)
+            if record.status == "timeout":
+                return _Kept(record, Path())
+            made = {name: Path(scratch, "out", name) for _, name in record.libraries}
+            return _Kept(record, self._publish(key, record, made))
+
+    def _publish(self, key: str, record: _Record, made: Mapping[str, Path]) -> Path:
+        try:
+            return self.cache.publish(key, {_RECORD: msgspec.json.encode(record), **made})
+        except OSError as error:
+            raise ToolchainFault(
+                f"{self.cache.root}: a build could not be kept: {error}"
+            ) from error
+
+    def _compile(self, plan: Plan, scratch: str, timeout: float) -> _Record:
+        """Compiles all variants side by side, then links each; equal steps run once."""
+
+        def start(step: Step) -> concurrent.futures.Future[Finished]:
+            return self._pool.submit(self._run, step, plan, scratch, timeout)
+
+        compiles = {step: start(step) for variant in plan.variants for step in variant.compiles}
+        # None may still write when the scratch folder goes, not even when one ends in a fault.
+        concurrent.futures.wait(compiles.values())
+        ended = {step: future.result() for step, future in compiles.items()}
+        if all(run.returncode == 0 for run in ended.values()):
+            links = {variant.link: start(variant.link) for variant in plan.variants}
+            concurrent.futures.wait(links.values())
+            ended.update((step, future.result()) for step, future in links.items())
+        said = tuple(_said(step, run) for step, run in ended.items())
+        if any(run.timed_out for run in ended.values()):
+            return _Record(status="timeout", said=said)
+        if any(run.returncode != 0 for run in ended.values()):
+            return _Record(status="compile_error", said=said)
+        libraries = tuple((variant.name, variant.library) for variant in plan.variants)
+        return _Record(status="ok", said=said, libraries=libraries)
+
+    def _run(self, step: Step, plan: Plan, scratch: str, timeout: float) -> Finished:
+        return run_confined(
+            [argument.replace(SCRATCH, scratch) for argument in step.command],
+            cwd=os.path.join(scratch, "work"),
+            readable=plan.readable,
+            writable=(scratch,),
+            wall_seconds=timeout,
+            cpu_seconds=int(timeout) + 1,
+            memory_bytes=_MEMORY_BYTES,
+            file_bytes=_FILE_BYTES,
+            output_bytes=_OUTPUT_BYTES,
+            max_processes=_MAX_PROCESSES,
+            env={"LC_ALL": "C"},
+            protection=self.protection,
+        )
+
+
+def _own_toolchains(cache_root: Path) -> dict[str, Toolchain]:
+    return {"emulator": Emulated(cache_root / "kits")}
+
+
+def _said(step: Step, run: Finished) -> _Said:
+    text = run.stderr + run.stdout
+    if run.timed_out:
+        text += f"\n{step.tool}: error: it did not end within the time limit"
+    elif run.returncode != 0 and _ENDED_BY_LIMIT.search(text):
+        text += (
+            f"\n{step.tool}: error: it reached a limit: {_MEMORY_BYTES // 2**20} MiB of memory or "
+            f"{_FILE_BYTES // 2**20} MiB of output"
+        )
+    elif run.returncode != 0 and "error" not in text and "undefined reference" not in text:
+        text += f"\n{step.tool}: error: it ended with status {run.returncode}"
+    return _Said(step.tool, text)
+
+
+def _diagnostics(
+    record: _Record, request: BuildRequest, source_map: SourceMap
+) -> tuple[Diagnostic, ...]:
+    """What a build said, in terms of this request's workspace."""
+    sources = source_texts(request)
+    found: list[Diagnostic] = []
+    for finding in record.findings:
+        place: Place | None = None
+        if finding.source in sources:
+            place = source_map.locate(sources[finding.source], finding.line)
+        elif source_map.has_file(finding.source):
+            place = Place(finding.source, finding.line, 0)
+        found.append(
+            place_at(
+                source_map,
+                place or Place("", finding.line, 0),
+                "error",
+                finding.text,
+                tool=finding.tool,
+                code=finding.code,
+            )
+        )
+    for said in record.said:
+        found += parse_compiler_output(
+            said.text, tool=said.tool, source_map=source_map, sources=sources
+        )
+    return tidy(found)
+
+
+def _key(request: BuildRequest, identity: str) -> str:
+    """Digest of all that the result depends on: not the display name, nor Python files."""
+    relevant = dataclasses.replace(
+        request,
+        name="",
+        files=tuple(sorted(_compilable(request), key=lambda file: file.path)),
+    )
+    content = msgspec.json.encode([_FORMAT, identity, msgspec.to_builtins(relevant)])
+    return hashlib.sha256(content).hexdigest()
+
+
+def _compilable(request: BuildRequest) -> list[SourceFile]:
+    return [file for file in request.files if not file.path.endswith(".py")]
+
+
+def _unsafe_paths(request: BuildRequest) -> tuple[Diagnostic, ...]:
+    """Errors for paths that are not plain ones inside the workspace, and for too much text."""
+    paths = [file.path for file in request.files]
+    folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
+    wrong = [
+        path
+        for path in dict.fromkeys((*paths, *request.sources))
+        if not _PLAIN_PATH.fullmatch(path)
+        or str(PurePosixPath(path)) != path
+        or ".." in PurePosixPath(path).parts
+        or path in folders
+        or len(path) > _MAX_PATH
+    ]
+    found = [
+        Diagnostic("", 0, 0, "error", f"expected a path inside the workspace, got {path!r}")
+        for path in wrong
+    ]
+    texts = (*request.cpp_sources, *request.cuda_sources, *(file.text for file in request.files))
+    if sum(map(len, texts)) > _MAX_SOURCE_CHARACTERS:
+        text = f"expected at most {_MAX_SOURCE_CHARACTERS} characters of source"
+        found.append(Diagnostic("", 0, 0, "error", text))
+    return tuple(found)
+
+
+def _write(request: BuildRequest, plan: Plan, scratch: Path) -> None:
+    for folder in ("work", "units", "out"):
+        (scratch / folder).mkdir()
+    for file in _compilable(request):
+        _write_text(scratch / "work" / file.path, plan.files.get(file.path, file.text))
+    for name, text in plan.units.items():
+        _write_text(scratch / "units" / name, text)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Lone surrogates cannot be encoded; no compiler accepts what stands for them.
+    path.write_text(text, encoding="utf-8", errors="replace", newline="")

@@ -1,0 +1,163 @@
+"""What follows from a task's program at one size, without running it: shapes, FLOPs, bytes, mode.
+
+Everything is derived from two passes over fake tensors, one in each mode, and from what the file
+states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from kernelgym.errors import TaskFormatError
+from kernelgym.tasks.laws import InputSpec, Law, read_law
+from kernelgym.tasks.trace import fake_tensors, trace
+
+if TYPE_CHECKING:
+    from kernelgym.tasks.task import Task
+
+__all__ = ["Facts", "Slice", "facts", "input_specs"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """A dimension along which a task falls apart into independent pieces.
+
+    Attributes:
+        arguments: (argument, dimension) of every input that is cut; the others are passed whole.
+        output: The output's dimension that the pieces are put together along.
+    """
+
+    arguments: tuple[tuple[str, int], ...]
+    output: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the judge knows of a task at one size. Bytes are those of the recorded dtypes.
+
+    Attributes:
+        flops: Floating-point operations of matrix products and convolutions, 2 a multiply-add;
+            other work counts 0. Of a transposed convolution: by its input, as torch counts.
+        min_bytes: Compulsory traffic: all inputs, all parameters and the outputs, once each.
+        memory_bytes: The most that one eager forward pass holds at a time: inputs, state, live
+            intermediates and outputs.
+        outputs: (shape, dtype) of each output.
+        mode_matters: Whether training and evaluation mode run different operators.
+        stochastic: Whether a forward pass in training mode draws random numbers.
+        weights: `"constructed"`: the constructor's values will do; `"perturbed"`: they leave the
+            output saying little, so the audited protocol moves them with `Task.perturb`.
+        output_rule: `"numeric"`, `"exact"`, `"near_tie_index"` or `"stochastic"`.
+        slice_dim: How the task may be cut, or None where its parts depend on one another.
+        unscorable: Why no check can tell a right answer from a trivial one; `""` where one can.
+    """
+
+    flops: int
+    min_bytes: int
+    memory_bytes: int
+    outputs: tuple[tuple[tuple[int, ...], str], ...]
+    mode_matters: bool
+    stochastic: bool
+    weights: str
+    output_rule: str
+    slice_dim: Slice | None
+    unscorable: str
+
+
+@functools.lru_cache(maxsize=1024)
+def input_specs(task: Task, size: str) -> tuple[InputSpec, ...]:
+    """See `Task.input_specs`."""
+    with fake_tensors():
+        values = task.module(size).get_inputs()
+    return _specs(task, size, values)
+
+
+@functools.lru_cache(maxsize=1024)
+def facts(task: Task, size: str) -> Facts:
+    """See `Task.facts`."""
+    module = task.module(size)
+    with fake_tensors():
+        values = module.get_inputs()
+        specs = _specs(task, size, values)
+        model = module.Model(*module.get_init_inputs())
+        parameters = sum(_nbytes(parameter) for parameter in model.parameters())
+        training = trace(model.train(), values)
+        evaluation = trace(model.eval(), values)
+    outputs = training.outputs
+    mode_matters = training.calls != evaluation.calls
+    return Facts(
+        flops=training.flops,
+        min_bytes=sum(spec.nbytes for spec in specs) + parameters + sum(map(_nbytes, outputs)),
+        memory_bytes=training.peak,
+        outputs=tuple((tuple(v.shape), str(v.dtype).removeprefix("torch.")) for v in outputs),
+        mode_matters=mode_matters,
+        stochastic=training.stochastic,
+        weights=task.file.weights_rule,
+        output_rule=_output_rule(task, outputs, training.stochastic),
+        slice_dim=_slice(task, specs, outputs, mode_matters or training.stochastic),
+        unscorable=task.judge_statement("UNSCORABLE", ""),
+    )
+
+
+def _output_rule(task: Task, outputs: tuple[torch.Tensor, ...], stochastic: bool) -> str:
+    """The file's word; else by what the program does and returns."""
+    default = "numeric"
+    if stochastic:
+        default = "stochastic"
+    elif any(not value.dtype.is_floating_point for value in outputs):
+        default = "exact"
+    rule: str = task.judge_statement("OUTPUT", default)
+    return rule
+
+
+def _specs(task: Task, size: str, values: list[Any]) -> tuple[InputSpec, ...]:
+    names = task.file.forward_args
+    if not isinstance(values, (list, tuple)) or len(values) > len(names):
+        raise TaskFormatError(
+            f"{task.id}: get_inputs: expected a list of at most {len(names)} values for forward "
+            f"({', '.join(names)}), got {len(values)}"
+        )
+    laws = task.judge_statement("LAWS", {})
+    specs = []
+    for name, value in zip(names, values, strict=False):
+        if not isinstance(value, torch.Tensor):
+            specs.append(InputSpec(name, (), None, None, value))
+            continue
+        default = Law("mixed") if value.dtype.is_floating_point else Law("given")
+        if name in laws:
+            law = read_law(laws[name], task.file.values(size), f"{task.path}: LAWS[{name!r}]")
+        else:
+            law = default
+        specs.append(InputSpec(name, tuple(value.shape), value.dtype, law))
+    return tuple(specs)
+
+
+def _slice(
+    task: Task, specs: tuple[InputSpec, ...], outputs: tuple[torch.Tensor, ...], coupled: bool
+) -> Slice | None:
+    """The file's word; else the batch dimension of a catalogued task with one tensor input.
+
+    The rule of thumb is held against numbers by a test for every task of the catalogue; nobody
+    tests a task from elsewhere, so it is not cut unless its file says so.
+    """
+    tensors = [spec for spec in specs if spec.dtype is not None]
+    statement = task.judge_statement("SLICE", "derive")
+    if isinstance(statement, dict):
+        cut = dict(statement)
+        output = cut.pop("output")
+        return Slice(tuple(cut.items()), output)
+    if isinstance(statement, int):
+        return Slice(tuple((spec.name, statement) for spec in tensors), statement)
+    if statement is None or coupled or task.level == 0 or len(tensors) != 1 or len(outputs) != 1:
+        return None
+    shape, result = tensors[0].shape, outputs[0].shape
+    if not shape or not result or shape[0] != result[0]:
+        return None
+    return Slice(((tensors[0].name, 0),), 0)
+
+
+def _nbytes(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()

@@ -1,0 +1,24 @@
+"""Hard sigmoid: clamp(x / 6 + 1 / 2, 0, 1), elementwise."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+PRESETS = {
+    "full": {"batch_size": 4096, "dim": 393216},
+    "medium": {"batch_size": 2048, "dim": 393216},
+    "small": {"batch_size": 16, "dim": 771},
+}
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return F.hardsigmoid(x)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, dim)]
+
+
+def get_init_inputs():
+    return []

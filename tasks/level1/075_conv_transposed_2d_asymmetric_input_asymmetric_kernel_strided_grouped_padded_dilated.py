@@ -1,0 +1,43 @@
+"""Bias-free grouped 2-D transposed convolution with stride, padding and dilation."""
+
+import torch
+from torch import nn
+
+PRESETS = {
+    "full": {"batch_size": 16, "in_channels": 32, "out_channels": 64, "height": 128, "width": 256},
+    "small": {"batch_size": 2, "in_channels": 12, "out_channels": 20, "height": 13, "width": 21},
+}
+
+kernel_size = (3, 5)
+stride = (2, 3)
+padding = (1, 2)
+dilation = (2, 1)
+groups = 4
+
+
+class Model(nn.Module):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias=False
+    ):
+        super().__init__()
+        self.conv_transpose2d = nn.ConvTranspose2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+        )
+
+    def forward(self, x):
+        return self.conv_transpose2d(x)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, stride, padding, dilation, groups]
