@@ -1,0 +1,95 @@
+"""Memory that the grader shares with a candidate's process: inputs, weights and outputs."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from collections.abc import Sequence
+
+import torch
+
+from kernelgym.judge.protocol import TensorSlot
+
+__all__ = ["SharedBuffer", "dtype_name", "layout", "named_dtype"]
+
+# A page between tensors: what runs past the end of one does not land in the next.
+_GAP = mmap.PAGESIZE
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """`torch.float32` → `"float32"`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def named_dtype(name: str) -> torch.dtype:
+    """`"float32"` → `torch.float32`.
+
+    Raises:
+        ValueError: No such dtype.
+    """
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"expected the name of a torch dtype, got {name!r}")
+    return dtype
+
+
+def layout(
+    tensors: Sequence[tuple[str, tuple[int, ...], torch.dtype]],
+) -> tuple[tuple[TensorSlot, ...], int]:
+    """Places contiguous tensors in a buffer.
+
+    Args:
+        tensors: (name, shape, dtype) of each.
+
+    Returns:
+        The slots, and the buffer's size in bytes.
+    """
+    slots = []
+    offset = _GAP
+    for name, shape, dtype in tensors:
+        count = 1
+        for extent in shape:
+            count *= extent
+        nbytes = count * dtype.itemsize
+        slots.append(TensorSlot(name, tuple(shape), dtype_name(dtype), offset, nbytes))
+        offset += -(-nbytes // _GAP) * _GAP + _GAP
+    return tuple(slots), offset
+
+
+class SharedBuffer:
+    """An anonymous file in memory, mapped by both processes.
+
+    Args:
+        size: Bytes, when a new one is made.
+        fd: Descriptor of an existing one, when mapped.
+    """
+
+    def __init__(self, size: int = 0, fd: int | None = None) -> None:
+        if fd is None:
+            fd = os.memfd_create("kernelgym", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(fd, max(size, 1))
+            # A candidate that shrank the file would kill the grader with SIGBUS.
+            seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        self.fd = fd
+        self._map = mmap.mmap(fd, os.fstat(fd).st_size)
+
+    def tensor(self, slot: TensorSlot) -> torch.Tensor:
+        """The slot's memory as a tensor; writes go through to the other process."""
+        dtype = named_dtype(slot.dtype)
+        count = slot.nbytes // dtype.itemsize
+        if count == 0:
+            return torch.empty(slot.shape, dtype=dtype)
+        flat = torch.frombuffer(self._map, dtype=dtype, count=count, offset=slot.offset)
+        return flat.view(slot.shape)
+
+    def fill(self, slot: TensorSlot, byte: int) -> None:
+        """Fills a slot's memory with one byte value."""
+        self._map[slot.offset : slot.offset + slot.nbytes] = bytes([byte]) * slot.nbytes
+
+    def close(self) -> None:
+        """Closes the descriptor; the mapping goes when the last tensor on it does."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1

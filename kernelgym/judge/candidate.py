@@ -1,0 +1,284 @@
+"""The candidate's side: runs the agent's code, in a process that is thrown away after.
+
+Everything here is untrusted once `Import` has been answered: the agent's code shares the process.
+The grader believes nothing that comes back but what it can check itself: output values in memory
+that it reads, times on its own clock, builds that it made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import linecache
+import os
+import pathlib
+import signal
+import socket
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from kernelgym.judge import protocol
+from kernelgym.judge.allocations import AllocationTracker
+from kernelgym.judge.buffers import SharedBuffer, dtype_name, named_dtype
+from kernelgym.judge.emulated_cuda import emulated_cuda
+from kernelgym.judge.operators import OperatorRecorder
+from kernelgym.toolchain import inline, sandbox
+from kernelgym.toolchain.build import BuildRequest, BuildResult
+from kernelgym.toolchain.diagnostics import parse_python
+from kernelgym.toolchain.emulator import EmulatorRuntime
+
+__all__ = ["ENTRY_FILE", "main"]
+
+ENTRY_FILE = "model_new.py"
+_MAX_OUTPUT = 16 * 1024
+_PR_SET_PDEATHSIG = 1
+
+
+def main(connection: socket.socket) -> None:
+    """Serves the grader's commands until it hangs up."""
+    channel = protocol.Channel(connection)
+    with contextlib.suppress(protocol.CandidateGone):
+        setup, _ = channel.next_command()
+        assert isinstance(setup, protocol.Setup)
+        _Candidate(channel, setup).serve()
+
+
+class _Candidate:
+    """The state of one candidate's process."""
+
+    def __init__(self, channel: protocol.Channel, setup: protocol.Setup) -> None:
+        self._channel = channel
+        self._setup = setup
+        self._output = _Tail(_MAX_OUTPUT)
+        self._model: Any = None
+        self._module: types.ModuleType | None = None
+        self._state: dict[str, torch.Tensor] = {}
+        self._buffers: list[SharedBuffer] = []
+        self._runtime = EmulatorRuntime(setup.runtime) if setup.runtime else None
+        if self._runtime is not None:
+            self._runtime.set_order(setup.order)
+            self._runtime.set_access_budget(setup.access_budget)
+        self._tracker = AllocationTracker(self._runtime) if self._runtime and setup.track else None
+        self._protections: tuple[str, ...] = ()
+
+    def serve(self) -> None:
+        """Answers commands until the channel closes."""
+        self._write_files()
+        self._confine()
+        handlers: dict[type, Callable[..., protocol.Answer]] = {
+            protocol.Import: self._import,
+            protocol.Construct: self._construct,
+            protocol.LoadState: self._load_state,
+            protocol.Run: self._run,
+            protocol.FetchReport: self._report,
+        }
+        with (
+            contextlib.redirect_stdout(self._output),
+            contextlib.redirect_stderr(self._output),
+            emulated_cuda(),
+            self._tracker or contextlib.nullcontext(),
+        ):
+            while True:
+                command, fds = self._channel.next_command()
+                buffers = [SharedBuffer(fd=fd) for fd in fds]
+                self._buffers += buffers
+                self._channel.reply(self._guarded(handlers[type(command)], command, buffers))
+
+    def _guarded(
+        self,
+        handler: Callable[..., protocol.Answer],
+        command: protocol.Command,
+        buffers: list[SharedBuffer],
+    ) -> protocol.Answer:
+        phase = type(command).__name__.lower()
+        try:
+            return handler(command, *buffers)
+        except protocol.CandidateGone:
+            raise
+        except inline.BuildFailed as error:
+            return protocol.Failed(
+                phase, "BuildFailed", str(error), "", build=error.result, output=self._output.text()
+            )
+        except BaseException as error:  # SystemExit and KeyboardInterrupt are the candidate's too
+            return self._failure(phase, error)
+
+    def _failure(self, phase: str, error: BaseException) -> protocol.Failed:
+        names = frozenset(file.path for file in self._setup.files)
+        summary = traceback.TracebackException.from_exception(error, limit=-30)
+        for frame in list(summary.stack):
+            if frame.filename not in names:
+                summary.stack.remove(frame)
+        text = "".join(summary.format())[-8192:]
+        return protocol.Failed(
+            phase,
+            type(error).__name__,
+            str(error)[:4096],
+            text,
+            diagnostics=parse_python(text, self._setup.files),
+            output=self._output.text(),
+        )
+
+    def _write_files(self) -> None:
+        root = pathlib.Path(self._setup.scratch)
+        for file in self._setup.files:
+            path = root / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text, encoding="utf-8", errors="surrogatepass")
+            lines = file.text.splitlines(keepends=True)
+            linecache.cache[file.path] = (len(file.text), None, lines, file.path)
+
+    def _confine(self) -> None:
+        # Files that are candidate's own streams: nothing of the grader's is left open.
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.closerange(3, self._channel.fileno())
+        os.closerange(self._channel.fileno() + 1, 4096)
+        os.chdir(self._setup.scratch)
+        if self._setup.policy is not None:
+            self._protections = sandbox.confine(self._setup.policy)
+        # Changing the uid has cleared it.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    def _build(self, request: BuildRequest) -> BuildResult:
+        self._channel.reply(protocol.BuildAsked(request))
+        command, _ = self._channel.next_command()
+        assert isinstance(command, protocol.Built)
+        return command.result
+
+    # --- commands ----------------------------------------------------------------------------
+
+    def _import(self, command: protocol.Import) -> protocol.Imported:
+        inline.install(
+            self._build,
+            target=self._setup.target,
+            variant=self._setup.variant,
+            files=self._setup.files,
+        )
+        source = next(f.text for f in self._setup.files if f.path == ENTRY_FILE)
+        sys.path.insert(0, self._setup.scratch)
+        module = types.ModuleType("model_new")
+        module.__file__ = ENTRY_FILE
+        sys.modules["model_new"] = module
+        exec(compile(source, ENTRY_FILE, "exec"), module.__dict__)
+        if not isinstance(getattr(module, "ModelNew", None), type):
+            raise AttributeError(f"{ENTRY_FILE}: expected a class ModelNew, found none")
+        self._module = module
+        return protocol.Imported(self._protections)
+
+    def _construct(self, command: protocol.Construct) -> protocol.Constructed:
+        assert self._module is not None
+        torch.manual_seed(command.seed)
+        model = self._module.ModelNew(*command.init_args)
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"ModelNew: expected an nn.Module, got {type(model).__name__}")
+        dtype = named_dtype(command.dtype)
+        if dtype is not torch.float32:
+            model = model.to(dtype)
+        self._model = model.train(command.train)
+        state = model.state_dict()
+        return protocol.Constructed(
+            tuple(
+                (key, tuple(value.shape), dtype_name(value.dtype)) for key, value in state.items()
+            )
+        )
+
+    def _load_state(self, command: protocol.LoadState, buffer: SharedBuffer) -> protocol.Loaded:
+        self._state = {slot.name: buffer.tensor(slot) for slot in command.slots}
+        self._model.load_state_dict(self._state)
+        return protocol.Loaded()
+
+    def _run(
+        self, command: protocol.Run, inputs: SharedBuffer, outputs: SharedBuffer
+    ) -> protocol.Ran:
+        if self._state:
+            self._model.load_state_dict(self._state)
+        args = [
+            inputs.tensor(value) if isinstance(value, protocol.TensorSlot) else value
+            for value in command.inputs
+        ]
+        if self._tracker is not None:
+            for index, value in enumerate(args):
+                if isinstance(value, torch.Tensor):
+                    # Its storage is the whole shared buffer, the gaps between tensors included.
+                    self._tracker.register(value, f"input {index}", whole_storage=False)
+        torch.manual_seed(command.seed)
+        recorder = OperatorRecorder(file.path for file in self._setup.files)
+        started = time.perf_counter()
+        with torch.no_grad(), recorder:
+            result = self._model(*args)
+        seconds = time.perf_counter() - started
+        infos = self._hand_over(result, args, command.outputs, outputs)
+        operators = tuple(
+            protocol.Operator(c.name, c.file, c.line, c.nbytes, c.flops, c.kind)
+            for c in recorder.calls
+            if c.kind != "view"
+        )
+        return protocol.Ran(infos, operators, seconds, 0)
+
+    def _report(self, command: protocol.FetchReport) -> protocol.Report:
+        assert self._runtime is not None
+        return protocol.Report(self._runtime.report())
+
+    # --- helpers -----------------------------------------------------------------------------
+
+    @staticmethod
+    def _hand_over(
+        result: Any,
+        args: list[Any],
+        slots: tuple[protocol.TensorSlot, ...],
+        buffer: SharedBuffer,
+    ) -> tuple[protocol.OutputInfo, ...]:
+        """Copies what `forward` returned into the grader's buffer, where it fits."""
+        ranges = [
+            (a.data_ptr(), a.data_ptr() + a.numel() * a.element_size())
+            for a in args
+            if isinstance(a, torch.Tensor)
+        ]
+        infos = []
+        leaves = tree_leaves(result)
+        for index, value in enumerate(leaves):
+            if type(value) not in (torch.Tensor, torch.nn.Parameter):
+                name = type(value).__name__
+                infos.append(protocol.OutputInfo(name, (), "", (), False, False))
+                continue
+            shape, dtype = tuple(value.shape), dtype_name(value.dtype)
+            slot = slots[index] if index < len(slots) else None
+            fits = slot is not None and slot.shape == shape and slot.dtype == dtype
+            if fits and slot is not None and slot.nbytes:
+                source = value.detach().contiguous()
+                target = buffer.tensor(slot)
+                ctypes.memmove(target.data_ptr(), source.data_ptr(), slot.nbytes)
+            pointer = value.data_ptr() if value.numel() else 0
+            aliases = any(low <= pointer < high for low, high in ranges)
+            infos.append(
+                protocol.OutputInfo("Tensor", shape, dtype, value.stride(), aliases, bool(fits))
+            )
+        return tuple(infos)
+
+
+class _Tail(io.TextIOBase):
+    """Keeps the end of what is written to it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._text = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._text = (self._text + text)[-self._limit :]
+        return len(text)
+
+    def text(self) -> str:
+        """What was kept, safe to encode."""
+        return self._text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,371 @@
+"""The check: draws inputs, has the candidate run, and compares what it finds in the buffers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from kernelgym.config import JudgeConfig
+from kernelgym.judge import protocol
+from kernelgym.judge.buffers import SharedBuffer, dtype_name, layout
+from kernelgym.judge.correctness import Comparison, Expected, compare
+from kernelgym.judge.process import CandidateProcess
+from kernelgym.judge.reference import Reference
+from kernelgym.judge.verdict import Correctness, Diagnostic
+
+__all__ = ["CheckFailed", "Checker", "Observed"]
+
+_POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
+
+
+class CheckFailed(Exception):
+    """A candidate is not correct. Internal to the judge: it ends in a verdict.
+
+    Attributes:
+        reason: Reason code.
+        message: For a reader.
+        diagnostics: Where, if anywhere.
+        ran: Whether a kernel may have run, so that an instrumented run can tell more.
+        output: What the candidate printed.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        diagnostics: Sequence[Diagnostic] = (),
+        ran: bool = False,
+        output: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.diagnostics = tuple(diagnostics)
+        self.ran = ran
+        self.output = output
+
+
+@dataclasses.dataclass(frozen=True)
+class Observed:
+    """What ran in one call besides the candidate's own kernels."""
+
+    operators: tuple[protocol.Operator, ...]
+
+
+class Checker:
+    """Checks one candidate against one reference.
+
+    Attributes:
+        correctness: What has been found so far; None before the first comparison.
+    """
+
+    def __init__(self, reference: Reference, config: JudgeConfig) -> None:
+        self._reference = reference
+        self._config = config
+        self.correctness: Correctness | None = None
+        self._keys_note = ""
+        self._operators: tuple[protocol.Operator, ...] = ()
+
+    def check(self, candidate: CandidateProcess) -> None:
+        """Runs all draws, a repeat of the first, and a smaller shape where the task allows one.
+
+        Raises:
+            CheckFailed: The candidate is not correct.
+        """
+        self._construct(candidate)
+        draws = self._config.draws
+        first: list[Any] = []
+        for draw in range(draws):
+            inputs = self._reference.inputs(draw)
+            first = first or inputs
+            expected = self._reference.expected(inputs, draw)
+            got = self._run(candidate, inputs, draw, expected)
+            self._judge_values(draw, got, expected)
+        expected = self._reference.expected(first, 0)
+        again = self._run(candidate, first, 0, expected)
+        results = [compare(g, e) for g, e in zip(again, expected, strict=True)]
+        stable = all(result.passed for result in results)
+        assert self.correctness is not None
+        self.correctness = dataclasses.replace(self.correctness, deterministic=stable)
+        if not stable:
+            raise CheckFailed(
+                "check.unstable",
+                "the first draw's inputs gave a wrong output when they came again, in the same "
+                "memory, after other draws",
+                ran=True,
+            )
+        self.correctness = dataclasses.replace(
+            self.correctness, generalises=self._generalises(candidate, first, expected)
+        )
+
+    def observe(self, candidate: CandidateProcess) -> Observed:
+        """Runs the second draw (or the only one) once, for what an instrumented run sees.
+
+        Raises:
+            CheckFailed: The candidate raised.
+        """
+        self._construct(candidate)
+        draw = min(1, self._config.draws - 1)
+        inputs = self._reference.inputs(draw)
+        self._run(candidate, inputs, draw, self._reference.expected(inputs, draw))
+        return Observed(self._operators)
+
+    def rule_failure(self, own_work: bool) -> CheckFailed | None:
+        """What the ruleset says of what ran.
+
+        Args:
+            own_work: Whether the candidate launched a kernel or called a library from its C++.
+        """
+        if self._config.ruleset == "strict":
+            foreign = [op for op in self._operators if op.kind == "compute"]
+            if foreign:
+                where = f" ({foreign[0].file}:{foreign[0].line})" if foreign[0].line else ""
+                return CheckFailed(
+                    "rule.torch_compute",
+                    f"forward ran the torch operator {foreign[0].name}{where}; under the ruleset "
+                    "'strict' this work belongs in a CUDA kernel of your own",
+                    diagnostics=tuple(
+                        Diagnostic(
+                            op.file,
+                            op.line,
+                            0,
+                            "error",
+                            f"ran the torch operator {op.name}",
+                            tool="judge",
+                            code="rule.torch_compute",
+                        )
+                        for op in foreign[:20]
+                    ),
+                )
+        if not own_work:
+            return CheckFailed(
+                "rule.no_own_kernel",
+                "forward launched no kernel of yours and called no library from your C++",
+            )
+        return None
+
+    # --- steps -------------------------------------------------------------------------------
+
+    def _construct(self, candidate: CandidateProcess) -> None:
+        reference = self._reference
+        self._answer(candidate, protocol.Import(), protocol.Imported, "import")
+        made = self._answer(
+            candidate,
+            protocol.Construct(
+                reference.init_args, reference.seed, reference.train, dtype_name(reference.dtype)
+            ),
+            protocol.Constructed,
+            "construct",
+        )
+        have = {key: shape for key, shape, _ in made.state}
+        missing = [
+            key for key, value in reference.state.items() if have.get(key) != tuple(value.shape)
+        ]
+        if missing and not reference.keeps_construction:
+            raise CheckFailed(
+                "weights.keys",
+                "ModelNew's state_dict lacks, or has in another shape: "
+                + ", ".join(missing[:8])
+                + (f" and {len(missing) - 8} more" if len(missing) > 8 else ""),
+            )
+        if missing:
+            self._keys_note = (
+                "; the state_dict lacks " + ", ".join(missing[:4]) + ", so weights are those that "
+                "ModelNew's own constructor drew under the reference's seed"
+            )
+        shared = {key: value for key, value in reference.state.items() if key not in missing}
+        if not shared:
+            return
+        slots, size = layout([(k, tuple(v.shape), v.dtype) for k, v in shared.items()])
+        buffer = SharedBuffer(size)
+        for slot in slots:
+            buffer.tensor(slot).copy_(shared[slot.name])
+        command = protocol.LoadState(slots)
+        self._answer(candidate, command, protocol.Loaded, "construct", (buffer.fd,))
+        buffer.close()
+
+    def _run(
+        self,
+        candidate: CandidateProcess,
+        inputs: Sequence[Any],
+        draw: int,
+        expected: Sequence[Expected],
+    ) -> list[torch.Tensor]:
+        """One forward: the outputs as found in the shared buffer."""
+        tensors = [
+            (f"input {i}", tuple(v.shape), v.dtype)
+            for i, v in enumerate(inputs)
+            if isinstance(v, torch.Tensor)
+        ]
+        slots, size = layout(tensors)
+        given = SharedBuffer(size)
+        arguments: list[Any] = []
+        remaining = iter(slots)
+        for value in inputs:
+            if isinstance(value, torch.Tensor):
+                slot = next(remaining)
+                given.tensor(slot).copy_(value)
+                arguments.append(slot)
+            else:
+                arguments.append(value)
+        wanted = [
+            (f"output {i}", tuple(e.value.shape), self._dtype(e)) for i, e in enumerate(expected)
+        ]
+        out_slots, out_size = layout(wanted)
+        taken = SharedBuffer(out_size)
+        for slot in out_slots:
+            taken.fill(slot, _POISON)
+        command = protocol.Run(tuple(arguments), self._reference.run_seed(draw), out_slots)
+        fds = (given.fd, taken.fd)
+        ran = self._answer(candidate, command, protocol.Ran, "run", fds)
+        self._operators = ran.operators
+        self._expect_outputs(ran.outputs, out_slots)
+        for value, argument in zip(inputs, arguments, strict=True):
+            if isinstance(value, torch.Tensor) and not torch.equal(given.tensor(argument), value):
+                raise CheckFailed(
+                    "check.input_mutated", f"forward changed its {argument.name}", ran=True
+                )
+        if any(info.aliases_input for info in ran.outputs):
+            raise CheckFailed(
+                "check.output_aliases_input", "an output lies in an input's memory", ran=True
+            )
+        outputs = [taken.tensor(slot).clone() for slot in out_slots]
+        given.close()
+        taken.close()
+        return outputs
+
+    def _dtype(self, expected: Expected) -> torch.dtype:
+        return self._reference.dtype if expected.value.is_floating_point() else expected.value.dtype
+
+    @staticmethod
+    def _expect_outputs(
+        infos: Sequence[protocol.OutputInfo], slots: Sequence[protocol.TensorSlot]
+    ) -> None:
+        if len(infos) != len(slots):
+            raise CheckFailed(
+                "check.count", f"expected {len(slots)} output(s), got {len(infos)}", ran=True
+            )
+        for info, slot in zip(infos, slots, strict=True):
+            if info.kind != "Tensor":
+                raise CheckFailed(
+                    "check.count",
+                    f"{slot.name}: expected a torch.Tensor, got {info.kind}",
+                    ran=True,
+                )
+            if info.shape != slot.shape:
+                raise CheckFailed(
+                    "check.shape", f"{slot.name}: expected {slot.shape}, got {info.shape}", ran=True
+                )
+            if info.dtype != slot.dtype:
+                raise CheckFailed(
+                    "check.dtype", f"{slot.name}: expected {slot.dtype}, got {info.dtype}", ran=True
+                )
+
+    def _judge_values(
+        self, draw: int, got: Sequence[torch.Tensor], expected: Sequence[Expected]
+    ) -> None:
+        results = [compare(g, e) for g, e in zip(got, expected, strict=True)]
+        wrong = next((result for result in results if not result.passed), None)
+        before = self.correctness or Correctness(0, 0, 0.0)
+        errors = [before.error, *(result.error for result in results)]
+        known = [error for error in errors if error is not None]
+        self.correctness = Correctness(
+            draws=draw + 1,
+            passed=before.passed + (wrong is None),
+            error=max(known) if len(known) == len(errors) else None,
+            bad_elements=wrong.bad if wrong else 0,
+            elements=sum(result.elements for result in results),
+            worst=wrong.worst if wrong else None,
+            pattern=wrong.pattern if wrong else "",
+        )
+        if wrong is not None:
+            raise CheckFailed(wrong.code, self._describe(draw, wrong), ran=True)
+
+    def _describe(self, draw: int, wrong: Comparison) -> str:
+        text = f"draw {draw}: {wrong.bad} of {wrong.elements} elements differ"
+        if wrong.worst is not None:
+            expected, got = (
+                "not finite" if value is None else f"{value:.6g}"
+                for value in (wrong.worst.expected, wrong.worst.got)
+            )
+            text += f"; worst at {list(wrong.worst.index)}: expected {expected}, got {got}"
+        if wrong.pattern:
+            text += f"; {wrong.pattern}"
+        return text + self._keys_note
+
+    def _generalises(
+        self, candidate: CandidateProcess, inputs: Sequence[Any], expected: Sequence[Expected]
+    ) -> bool | None:
+        """Whether a smaller extent along the independent dimension is computed right too."""
+        cut = self._reference.facts.slice_dim
+        if cut is None or len(expected) != 1 or self._reference.upstream:
+            return None
+        extent = expected[0].value.shape[cut.output]
+        if extent < 2:
+            return None
+        keep = extent - 1
+        names = dict(cut.arguments)
+        smaller = [
+            value.narrow(names[spec.name], 0, keep).contiguous()
+            if spec.name in names and isinstance(value, torch.Tensor)
+            else value
+            for spec, value in zip(self._reference.specs, inputs, strict=True)
+        ]
+        wanted = Expected(
+            expected[0].value.narrow(cut.output, 0, keep),
+            expected[0].budget.narrow(cut.output, 0, keep),
+        )
+        try:
+            got = self._run(candidate, smaller, 0, [wanted])
+        except CheckFailed:
+            return False
+        return compare(got[0], wanted).passed
+
+    def _answer(
+        self,
+        candidate: CandidateProcess,
+        command: protocol.Command,
+        expected: type[Any],
+        phase: str,
+        fds: tuple[int, ...] = (),
+    ) -> Any:
+        """Sends a command; whatever goes wrong becomes a `CheckFailed`."""
+        ran = phase == "run"
+        try:
+            answer = candidate.ask(command, expected, fds)
+        except protocol.CandidateTimeout:
+            raise CheckFailed(
+                "run.timeout",
+                f"not finished after {self._config.run_timeout:g} s (phase: {phase})",
+            ) from None
+        except protocol.CandidateGone:
+            raise CheckFailed(
+                "run.died", f"{candidate.death()} (phase: {phase})", ran=ran
+            ) from None
+        if isinstance(answer, protocol.Failed):
+            raise self._raised(answer, candidate, phase)
+        return answer
+
+    @staticmethod
+    def _raised(answer: protocol.Failed, candidate: CandidateProcess, phase: str) -> CheckFailed:
+        build = candidate.builds[-1] if candidate.builds else None
+        if answer.kind == "BuildFailed" and build is not None and build.status != "ok":
+            # What the grader itself built counts, not what the candidate says of it.
+            errors = [d for d in build.diagnostics if d.severity == "error"]
+            first = errors[0].text if errors else "the build failed"
+            reason = {
+                "timeout": "build.timeout",
+                "unsupported": "emulator.unsupported",
+            }.get(build.status, "build.compile")
+            return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
+        return CheckFailed(
+            f"{phase}.error",
+            f"{answer.kind}: {answer.message}",
+            diagnostics=answer.diagnostics,
+            ran=phase == "run",
+            output=answer.output,
+        )

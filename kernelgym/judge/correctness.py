@@ -1,0 +1,253 @@
+"""Is an output right? An fp64 oracle, an error budget, and a report that helps.
+
+Under the protocol `audited` an element may differ from the fp64 result by
+
+    budget = 8 x the reference's own largest error + fraction x RMS of the output
+             + 1e-5 x |expected|
+
+so that honest rounding passes however the sum was ordered, while zeros, a wrong epsilon or half
+precision do not, however small the output is. `fraction` belongs to the precision class. Under
+`kernelbench` and `cuda_agent` the rule is upstream's `allclose` against the reference's own output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import torch
+
+from kernelgym.errors import ReferenceFault
+from kernelgym.judge.verdict import Mismatch
+
+__all__ = ["Comparison", "Expected", "compare", "describe_pattern", "fixed_tolerance"]
+
+# Fraction of the output's RMS that arithmetic of a class may lose. Honest fp32 kernels were seen at
+# up to 2.5e-5 on an H200, TF32 at 3e-4, half-precision outputs at 5.5e-4.
+_RMS_FRACTION = {"default": 5e-5, "ieee": 5e-5, "tf32": 2e-3, "fp16": 5e-3, "bf16": 4e-2}
+_REFERENCE_FACTOR = 8.0
+_RELATIVE = 1e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """What one output should be.
+
+    Attributes:
+        value: The fp64 oracle's output (or the reference's own, under a fixed tolerance).
+        budget: Largest allowed |difference| per element, same shape.
+        scores: For outputs that are indices of an extreme value: the fp64 values they point into.
+        dim: The dimension of `scores` that they index.
+    """
+
+    value: torch.Tensor
+    budget: torch.Tensor
+    scores: torch.Tensor | None = None
+    dim: int = 0
+
+    @classmethod
+    def from_oracle(cls, oracle: torch.Tensor, reference: torch.Tensor, precision: str) -> Expected:
+        """By the error budget.
+
+        Args:
+            oracle: Output of the reference in fp64.
+            reference: Output of the reference in its own precision.
+            precision: Precision class.
+
+        Raises:
+            ReferenceFault: The oracle's output is not finite.
+        """
+        if not oracle.is_floating_point():
+            return cls(oracle, torch.zeros(oracle.shape, dtype=torch.float64))
+        oracle = oracle.double()
+        if not bool(torch.isfinite(oracle).all()):
+            raise ReferenceFault("expected a finite output of the fp64 reference, got NaN or inf")
+        own_error = (reference.double() - oracle).abs()
+        own = float(own_error.max()) if own_error.numel() else 0.0
+        if not math.isfinite(own):
+            raise ReferenceFault("expected a finite output of the reference, got NaN or inf")
+        rms = float(oracle.square().mean().sqrt()) if oracle.numel() else 0.0
+        base = _REFERENCE_FACTOR * own + _RMS_FRACTION[precision] * rms
+        # Denormals are flushed by some compilers' fast modes; they are nobody's error.
+        return cls(oracle, oracle.abs() * _RELATIVE + max(base, 1e-30))
+
+    @classmethod
+    def from_index(cls, oracle: torch.Tensor, scores: torch.Tensor) -> Expected:
+        """For an argmax or argmin: any index is right whose value is as extreme as the oracle's.
+
+        Args:
+            oracle: Indices that the reference gave.
+            scores: The fp64 values that it searched.
+
+        Raises:
+            ReferenceFault: The indices do not point at the extreme values of any dimension.
+        """
+        zero = torch.zeros(oracle.shape, dtype=torch.float64)
+        for dim in range(scores.dim()):
+            if scores.select(dim, 0).numel() != oracle.numel():
+                continue
+            if int(oracle.max()) >= scores.shape[dim]:
+                continue
+            chosen = _at(scores, dim, oracle)
+            if bool((chosen == scores.amax(dim)).all()) or bool((chosen == scores.amin(dim)).all()):
+                return cls(oracle, zero, scores, dim)
+        raise ReferenceFault("expected indices of extreme values along one dimension")
+
+    @classmethod
+    def from_tolerance(cls, reference: torch.Tensor, tolerance: float) -> Expected:
+        """By upstream's rule: |difference| <= tolerance + tolerance x |reference|."""
+        value = reference.double()
+        return cls(value, value.abs() * tolerance + tolerance)
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What came of comparing one output.
+
+    Attributes:
+        passed: Whether every element is within its budget.
+        error: Largest |difference| / budget; None where something is not finite.
+        bad: Number of elements beyond their budget.
+        elements: Number compared.
+        worst: The worst element, when it did not pass.
+        pattern: What the bad elements have in common.
+        code: Reason code when it did not pass: `"check.not_finite"`, `"check.tail"`,
+            `"check.constant"` or `"check.values"`.
+    """
+
+    passed: bool
+    error: float | None
+    bad: int
+    elements: int
+    worst: Mismatch | None = None
+    pattern: str = ""
+    code: str = ""
+
+
+def fixed_tolerance(protocol: str, precision: str) -> float | None:
+    """The tolerance of a protocol that has a fixed one, else None."""
+    if protocol == "kernelbench":
+        return 1e-2 if precision in ("fp16", "bf16") else 1e-4
+    if protocol == "cuda_agent":
+        return 1e-2
+    return None
+
+
+def compare(got: torch.Tensor, expected: Expected) -> Comparison:
+    """Compares an output with what was expected; shapes are equal already."""
+    value, budget = expected.value, expected.budget
+    if value.numel() == 0:
+        return Comparison(True, 0.0, 0, 0)
+    if expected.scores is not None:
+        got = _ties_resolved(got, expected)
+    difference = (got.double() - value.double()).abs()
+    wrong = ~(difference <= budget)  # NaN compares false, so NaN is wrong
+    bad = int(wrong.sum())
+    finite = bool(torch.isfinite(difference).all())
+    if value.is_floating_point():
+        error = float((difference / budget).max()) if finite else None
+    else:
+        error = 0.0 if bad == 0 else None
+    if bad == 0:
+        return Comparison(True, error, 0, value.numel())
+    ranked = torch.where(torch.isfinite(difference), difference, torch.inf)
+    ranked = torch.where(wrong, ranked / budget.clamp_min(1e-300), -1.0)
+    flat = int(ranked.argmax())
+    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), value.shape))
+    worst = Mismatch(index, _finite(value.flatten()[flat]), _finite(got.flatten()[flat]))
+    pattern, code = describe_pattern(wrong, got, value)
+    return Comparison(False, error, bad, value.numel(), worst, pattern, code)
+
+
+def describe_pattern(
+    wrong: torch.Tensor, got: torch.Tensor, expected: torch.Tensor
+) -> tuple[str, str]:
+    """What the wrong elements have in common, for a reader.
+
+    Args:
+        wrong: Boolean mask, at least one true.
+        got: The output.
+        expected: What it should be.
+
+    Returns:
+        A phrase and a reason code.
+    """
+    bad = int(wrong.sum())
+    values = got[wrong]
+    if got.is_floating_point() and bool(torch.isnan(values).all()):
+        place = _place(wrong)
+        return f"{place}all wrong elements are NaN (never written?)", "check.not_finite"
+    if got.is_floating_point() and not bool(torch.isfinite(values).all()):
+        count = int((~torch.isfinite(values)).sum())
+        return f"{_place(wrong)}{count} wrong elements are NaN or infinite", "check.not_finite"
+    if bad == wrong.numel() and bool((got == got.flatten()[0]).all()):
+        return f"every element is {_finite(got.flatten()[0])}", "check.constant"
+    place = _place(wrong)
+    code = "check.tail" if place else "check.values"
+    if bool((values == 0).all()):
+        return f"{place}all wrong elements are 0", code
+    if expected.is_floating_point():
+        reference = expected[wrong].double()
+        ratio = values.double() / torch.where(reference == 0, torch.nan, reference)
+        middle = float(ratio.nanmedian())
+        close = (ratio - middle).abs() <= 1e-3 * abs(middle)
+        if math.isfinite(middle) and bool(close.double().mean() > 0.99) and bad > 8:
+            return f"{place}wrong elements are {middle:.6g} times what was expected", code
+    return place.removesuffix(": "), code
+
+
+_AXES = {
+    1: ("elements",),
+    2: ("rows", "columns"),
+    3: ("batches", "rows", "columns"),
+    4: ("batches", "channels", "rows", "columns"),
+}
+
+
+def _place(wrong: torch.Tensor) -> str:
+    """`"all errors in the last 31 columns: "` where they lie at an end of one axis, else `""`."""
+    if wrong.dim() == 0:
+        return ""
+    names = _AXES.get(wrong.dim(), tuple(f"indices of axis {d}" for d in range(wrong.dim())))
+    for axis in reversed(range(wrong.dim())):
+        extent = wrong.shape[axis]
+        others = [d for d in range(wrong.dim()) if d != axis]
+        hit = wrong.any(dim=others) if others else wrong
+        where = hit.nonzero().flatten()
+        first, last, count = int(where[0]), int(where[-1]), int(where.numel())
+        if count == extent or extent == 1:
+            continue
+        if last == extent - 1 and count == extent - first and count <= extent // 2:
+            return f"all errors in the last {count} {names[axis]}: "
+        if first == 0 and count == last + 1 and count <= extent // 2:
+            return f"all errors in the first {count} {names[axis]}: "
+        if count == 1:
+            return f"all errors at index {first} of {names[axis]}: "
+        step = (where[1:] - where[:-1]).unique()
+        if step.numel() == 1 and int(step[0]) > 1 and count > 2:
+            second = first + int(step[0])
+            return f"all errors at {names[axis]} {first}, {second}, {second + int(step[0])}, …: "
+    return ""
+
+
+def _at(scores: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
+    """The scores that indices point at; `index` has the scores' shape without `dim`, or with 1."""
+    shape = list(scores.shape)
+    del shape[dim]
+    return scores.gather(dim, index.reshape(shape).unsqueeze(dim)).squeeze(dim)
+
+
+def _ties_resolved(got: torch.Tensor, expected: Expected) -> torch.Tensor:
+    """`got` with every index replaced by the expected one where the values there are equal."""
+    assert expected.scores is not None
+    scores, dim = expected.scores, expected.dim
+    inside = (got >= 0) & (got < scores.shape[dim])
+    there = _at(scores, dim, torch.where(inside, got, 0).long())
+    best = _at(scores, dim, expected.value)
+    tied = (there == best).reshape(got.shape) & inside
+    return torch.where(tied, expected.value, got)
+
+
+def _finite(value: torch.Tensor) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,123 @@
+"""What `torch.cuda` and `device="cuda"` mean in a candidate's process on the emulator.
+
+There a "CUDA" tensor is a CPU tensor, on which the emulated kernels work. Candidates are written
+for a GPU, so asking for the device `cuda` gives the CPU, `tensor.is_cuda` is true, and the usual
+calls of `torch.cuda` do what they would where everything is synchronous.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["emulated_cuda"]
+
+
+def _is_cuda_device(value: Any) -> bool:
+    if isinstance(value, torch.device):
+        return value.type == "cuda"
+    return isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
+
+
+class _CudaIsCpu(TorchFunctionMode):
+    """Replaces the device `cuda` by the CPU in every call of torch."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.Tensor.cuda:
+            return args[0]
+        if func is torch.Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
+            return True
+        if any(map(_is_cuda_device, args)):
+            args = tuple("cpu" if _is_cuda_device(arg) else arg for arg in args)
+        if _is_cuda_device(kwargs.get("device")):
+            kwargs = {**kwargs, "device": "cpu"}
+        if kwargs.get("pin_memory"):
+            kwargs = {**kwargs, "pin_memory": False}
+        return func(*args, **kwargs)
+
+
+class _Stream:
+    """The one stream there is."""
+
+    cuda_stream = 0
+    device = torch.device("cpu")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        return
+
+    def synchronize(self) -> None:
+        return
+
+    wait_stream = wait_event = record_event = lambda self, other=None: other
+
+    def query(self) -> bool:
+        return True
+
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return
+
+
+def _properties(device: Any = None) -> types.SimpleNamespace:
+    return types.SimpleNamespace(
+        name="kernelgym emulator",
+        major=9,
+        minor=0,
+        total_memory=8 * 2**30,
+        multi_processor_count=16,
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_block_optin=227 * 1024,
+        L2_cache_size=4 * 2**20,
+    )
+
+
+@contextlib.contextmanager
+def emulated_cuda() -> Iterator[None]:
+    """Within the block, the CPU answers for the GPU."""
+    nothing = lambda *args, **kwargs: None  # noqa: E731
+    replaced: dict[str, Any] = {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "init": nothing,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "set_device": nothing,
+        "synchronize": nothing,
+        "empty_cache": nothing,
+        "current_stream": lambda device=None: _Stream(),
+        "default_stream": lambda device=None: _Stream(),
+        "stream": lambda stream=None: contextlib.nullcontext(),
+        "device": lambda device=None: contextlib.nullcontext(),
+        "Stream": _Stream,
+        "get_device_name": lambda device=None: "kernelgym emulator",
+        "get_device_capability": lambda device=None: (9, 0),
+        "get_device_properties": _properties,
+        "is_current_stream_capturing": lambda: False,
+        "manual_seed": torch.manual_seed,
+        "manual_seed_all": torch.manual_seed,
+    }
+    before = {name: getattr(torch.cuda, name) for name in replaced}
+    for name, value in replaced.items():
+        setattr(torch.cuda, name, value)
+    try:
+        with _CudaIsCpu():
+            yield
+    finally:
+        for name, value in before.items():
+            setattr(torch.cuda, name, value)

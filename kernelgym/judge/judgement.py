@@ -1,0 +1,307 @@
+"""One judgement, phase by phase."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import pathlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from kernelgym._version import __version__
+from kernelgym.config import JudgeConfig
+from kernelgym.judge import baselines, protocol
+from kernelgym.judge.check import Checker, CheckFailed, Observed
+from kernelgym.judge.counters import emulated_counters
+from kernelgym.judge.inputs import Salt
+from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
+from kernelgym.judge.process import CandidateProcess, Zygote
+from kernelgym.judge.reasons import REASONS
+from kernelgym.judge.reference import Reference
+from kernelgym.judge.screen import screen
+from kernelgym.judge.sources import source_hash
+from kernelgym.judge.verdict import (
+    Build,
+    Correctness,
+    Counters,
+    Coverage,
+    Diagnostic,
+    Measurement,
+    Outcome,
+    Provenance,
+    Speedup,
+    Timing,
+    Verdict,
+)
+from kernelgym.tasks import Task
+from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
+from kernelgym.toolchain.emulator import EmulatorReport, parse_report
+from kernelgym.toolchain.service import BuildService
+
+__all__ = ["Judgement"]
+
+# Findings of the instrumented run that mean wrong values rather than a failed kernel.
+_WRONG_VALUES = ("race.", "memory.uninitialised")
+_ACCESS_BUDGET = 100_000_000
+_PERMUTED_ORDER = 7
+
+
+class Judgement:
+    """Judges one workspace once; see `Judge.evaluate`."""
+
+    def __init__(
+        self,
+        task: Task,
+        files: tuple[SourceFile, ...],
+        config: JudgeConfig,
+        size: str,
+        device: torch.device,
+        service: BuildService,
+        zygote: Zygote,
+    ) -> None:
+        self._task = task
+        self._files = files
+        self._config = config
+        self._size = size
+        self._device = device
+        self._service = service
+        self._zygote = zygote
+        self._salt = Salt.make(config.seed, task.id)
+        self._builds: list[BuildResult] = []
+        self._seconds: dict[str, float] = {}
+        self._protections: tuple[str, ...] = ()
+        self._train = True
+        self._output = ""
+
+    def verdict(self) -> Verdict:
+        """Runs all phases.
+
+        Raises:
+            EnvironmentFault: The harness or the reference failed.
+        """
+        with self._phase("screen"):
+            finding = screen(self._files, self._config.ruleset)
+        if finding is not None:
+            return self._failed(
+                CheckFailed(finding.reason, finding.message, diagnostics=finding.diagnostics)
+            )
+        with self._phase("reference"):
+            reference = Reference(self._task, self._size, self._config, self._salt, self._device)
+            self._train = reference.train
+            checker = Checker(reference, self._config)
+        failure: CheckFailed | None = None
+        try:
+            with self._phase("check"), self._candidate("fast") as candidate:
+                checker.check(candidate)
+        except CheckFailed as error:
+            failure = error
+        if failure is not None and not failure.ran:
+            return self._failed(failure, checker.correctness)
+        observed, report = self._observe(checker)
+        if report is not None:
+            # The instrumented run knows causes; a wrong value is only their effect.
+            failure = self._found(report, observed) or failure
+        failure = failure or checker.rule_failure(report is None or bool(report.launches))
+        if failure is not None:
+            return self._failed(failure, checker.correctness)
+        if report is None or observed is None:
+            # The plain run passed, so the instrumented one only lacked time.
+            return self._failed(
+                CheckFailed("run.timeout", "the instrumented run did not finish in time", ran=True),
+                checker.correctness,
+            )
+        with self._phase("time"):
+            counters, coverage = emulated_counters(
+                EMULATED_DEVICE, report.launches, observed.operators
+            )
+            timing = self._timing(counters, reference)
+        return self._make(
+            Outcome.CORRECT,
+            "",
+            "every draw is within its budget",
+            correctness=checker.correctness,
+            timing=timing,
+            counters=counters if self._config.counters else None,
+            coverage=coverage,
+        )
+
+    # --- phases ------------------------------------------------------------------------------
+
+    def _observe(self, checker: Checker) -> tuple[Observed | None, EmulatorReport | None]:
+        """The instrumented run: memory errors, races and counts."""
+        with self._phase("count"), self._candidate("checked") as candidate:
+            observed: Observed | None = None
+            try:
+                observed = checker.observe(candidate)
+                answer = candidate.ask(protocol.FetchReport(), protocol.Report)
+            except CheckFailed:
+                # An exception in forward: the findings that led to it may still be had.
+                try:
+                    answer = candidate.ask(protocol.FetchReport(), protocol.Report)
+                except (protocol.CandidateGone, protocol.CandidateTimeout):
+                    return None, None
+            except (protocol.CandidateGone, protocol.CandidateTimeout):
+                return None, None
+        if isinstance(answer, protocol.Failed):
+            return observed, None
+        return observed, parse_report(answer.text, self._builds, self._files)
+
+    def _found(self, report: EmulatorReport, observed: Observed | None) -> CheckFailed | None:
+        """What the instrumented run found wrong, as a failure."""
+        sampled = any(launch.sampled for launch in report.launches)
+        findings = [
+            finding
+            for finding in report.findings
+            if finding.severity == "error"
+            # Where blocks were left out, what they would have written is missing.
+            and not (sampled and finding.code == "memory.uninitialised")
+        ]
+        if not findings:
+            return None
+        first = next((f for f in findings if not f.code.startswith(_WRONG_VALUES)), findings[0])
+        code = first.code if first.code in REASONS else "kernel.error"
+        return CheckFailed(code, first.text, diagnostics=tuple(findings), ran=True)
+
+    def _timing(self, counters: Counters, reference: Reference) -> Timing:
+        seconds = counters.total.time
+        calls = baselines.reference_operators(self._task, self._size, train=reference.train)
+        eager = baselines.eager_seconds(EMULATED_DEVICE, calls)
+        compiled = baselines.compile_seconds(EMULATED_DEVICE, calls)
+        asked = self._config.baselines
+        light = light_seconds(EMULATED_DEVICE, reference.facts.flops, reference.facts.min_bytes)
+        return Timing(
+            candidate=_modelled(seconds),
+            eager=_modelled(eager) if "eager" in asked else None,
+            compile=_modelled(compiled) if "compile" in asked else None,
+            speedup_eager=_ratio(eager, seconds) if "eager" in asked else None,
+            speedup_compile=_ratio(compiled, seconds) if "compile" in asked else None,
+            light_fraction=min(light / seconds, 1.0),
+        )
+
+    # --- processes ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
+        scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
+        try:
+            with CandidateProcess(self._zygote, self._build, self._config.run_timeout) as candidate:
+                candidate.setup(
+                    protocol.Setup(
+                        files=self._files,
+                        target="emulator",
+                        variant=variant,
+                        scratch=str(scratch),
+                        policy=self._service.candidate_policy(
+                            scratch, memory_bytes=self._config.memory_limit
+                        ),
+                        runtime=self._service.emulator_runtime(),
+                        order=_PERMUTED_ORDER if variant == "checked" else 0,
+                        access_budget=_ACCESS_BUDGET,
+                        track=variant == "checked",
+                    )
+                )
+                yield candidate
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _build(self, request: BuildRequest) -> BuildResult:
+        # The candidate's word is taken for what to compile, not for the workspace it comes from.
+        request = dataclasses.replace(request, files=self._files, target="emulator")
+        with self._phase("build"):
+            result = self._service.build(request, timeout=self._config.build_timeout)
+        self._builds.append(result)
+        return result
+
+    @contextlib.contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = time.monotonic() - started
+            self._seconds[name] = self._seconds.get(name, 0.0) + spent
+
+    # --- verdicts ----------------------------------------------------------------------------
+
+    def _failed(self, failure: CheckFailed, correctness: Correctness | None = None) -> Verdict:
+        self._output = failure.output or self._output
+        return self._make(
+            REASONS[failure.reason].outcome,
+            failure.reason,
+            failure.message,
+            diagnostics=failure.diagnostics,
+            correctness=correctness,
+        )
+
+    def _make(
+        self,
+        outcome: Outcome,
+        reason: str,
+        message: str,
+        *,
+        diagnostics: Sequence[Diagnostic] = (),
+        correctness: Correctness | None = None,
+        timing: Timing | None = None,
+        counters: Counters | None = None,
+        coverage: Coverage | None = None,
+    ) -> Verdict:
+        config = self._config
+        return Verdict(
+            task=self._task.id,
+            outcome=outcome,
+            reason=reason,
+            message=message,
+            source_hash=source_hash(self._files),
+            provenance=Provenance(
+                kernelgym=__version__,
+                torch=torch.__version__,
+                device="emulator",
+                protocol=config.protocol,
+                ruleset=config.ruleset,
+                precision=config.precision,
+                size=self._size,
+                mode="train" if self._train else "eval",
+                compiler=self._service.compiler_version(),
+                salt_commitment=self._salt.commitment,
+                protection=config.protection,
+                protections=self._protections,
+            ),
+            diagnostics=tuple(diagnostics),
+            build=self._build_record(),
+            correctness=correctness,
+            timing=timing,
+            counters=counters,
+            coverage=coverage,
+            output=self._output,
+            seconds=tuple(self._seconds.items()),
+        )
+
+    def _build_record(self) -> Build | None:
+        if not self._builds:
+            return None
+        last = self._builds[-1]
+        # The instrumented run asks for the same builds again; the first answers count.
+        first = list({result.key: result for result in reversed(self._builds)}.values())
+        return Build(
+            path=last.path,
+            cached=all(result.cached for result in first),
+            key=last.key,
+            why=last.why,
+            kernels=tuple(kernel for result in first for kernel in result.kernels),
+            warnings=tuple(
+                d for result in first for d in result.diagnostics if d.severity == "warning"
+            ),
+        )
+
+
+def _modelled(seconds: float) -> Measurement:
+    return Measurement(seconds, seconds, seconds, 0, "modelled")
+
+
+def _ratio(baseline: float, seconds: float) -> Speedup:
+    value = baseline / seconds
+    return Speedup(value, value, value)

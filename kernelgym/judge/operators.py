@@ -1,0 +1,149 @@
+"""Which torch operators a piece of code runs: of what kind, how many bytes and FLOPs.
+
+Used on both sides: for the candidate's `forward` (what ran besides its own kernels), and for the
+reference, whose operators make the modelled baselines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+__all__ = ["OperatorCall", "OperatorRecorder", "operator_kind"]
+
+# Creation and data movement do no arithmetic; everything that is neither these nor a view computes.
+_CREATE = frozenset(
+    {
+        "empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "zeros",
+        "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full",
+        "scalar_tensor", "arange", "linspace", "eye", "rand", "rand_like", "randn", "randn_like",
+        "randint", "randperm", "zero_", "fill_", "zero", "fill", "bernoulli_", "normal_",
+        "uniform_", "lift_fresh", "resize_",
+    }
+)  # fmt: skip
+_MOVE = frozenset(
+    {"clone", "copy_", "copy", "_to_copy", "contiguous", "_local_scalar_dense", "set_", "detach_"}
+)
+_VIEWS_WITHOUT_ALIAS_INFO = frozenset(
+    {"_unsafe_view", "_reshape_alias", "is_same_size", "sym_size"}
+)
+
+
+@functools.cache
+def operator_kind(func: Any) -> str:
+    """`"create"`, `"view"`, `"move"` or `"compute"` for an ATen overload."""
+    name = func._schema.name.split("::")[-1]
+    if func.namespace == "prim":
+        return "view"
+    if func.namespace != "aten":
+        return "own"  # a custom operator: its kernels are counted where they are launched
+    if name in _CREATE:
+        return "create"
+    if name in _MOVE:
+        return "move"
+    returns = func._schema.returns
+    if name in _VIEWS_WITHOUT_ALIAS_INFO or (
+        returns and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+    ):
+        return "view"
+    return "compute"
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorCall:
+    """One operator call; `reads` and `writes` are (storage id, bytes) of its tensors.
+
+    Attributes:
+        name: Such as `"aten.relu.default"`.
+        kind: See `operator_kind`.
+        flops: FLOPs of products and convolutions (2 per multiply-add), else 0.
+        reads: Tensors that it reads.
+        writes: Tensors that it returns.
+        pointwise: Whether each output element depends on one element of each input.
+        elements: Elements of the outputs.
+        file: Where in the watched files the call came from, if anywhere.
+        line: 1-based, or 0.
+    """
+
+    name: str
+    kind: str
+    flops: int
+    reads: tuple[tuple[int, int], ...]
+    writes: tuple[tuple[int, int], ...]
+    pointwise: bool
+    elements: int
+    file: str = ""
+    line: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes read and written."""
+        return sum(size for _, size in self.reads) + sum(size for _, size in self.writes)
+
+
+class OperatorRecorder(TorchDispatchMode):
+    """Records every operator that runs inside the `with` block.
+
+    Args:
+        files: File names whose frames tell where a call came from.
+    """
+
+    def __init__(self, files: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.calls: list[OperatorCall] = []
+        self._files = frozenset(files)
+        self._keep: list[Any] = []  # ids are only unique among living storages
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        kind = operator_kind(func)
+        reads = self._tensors((args, kwargs or {}))
+        writes = self._tensors(out)
+        counter: Callable[..., int] | None = flop_registry.get(func._overloadpacket)
+        flops = int(counter(*args, **(kwargs or {}), out_val=out)) if counter else 0
+        file, line = self._where()
+        self.calls.append(
+            OperatorCall(
+                str(func),
+                kind,
+                flops,
+                reads if kind != "create" else (),
+                writes,
+                torch.Tag.pointwise in func.tags,
+                sum(t.numel() for t in tree_leaves(out) if isinstance(t, torch.Tensor)),
+                file,
+                line,
+            )
+        )
+        return out
+
+    def _tensors(self, tree: Any) -> tuple[tuple[int, int], ...]:
+        found = {}
+        for leaf in tree_leaves(tree):
+            if isinstance(leaf, torch.Tensor):
+                storage = leaf.untyped_storage()
+                self._keep.append(storage)
+                found[storage._cdata] = leaf.numel() * leaf.element_size()
+        return tuple(found.items())
+
+    def _where(self) -> tuple[str, int]:
+        frame = sys._getframe(2) if self._files else None
+        while frame is not None:
+            if frame.f_code.co_filename in self._files:
+                return frame.f_code.co_filename, frame.f_lineno
+            frame = frame.f_back
+        return "", 0

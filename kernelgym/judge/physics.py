@@ -1,0 +1,99 @@
+"""What hardware can do: peak rates, the least time a task can take, and the roofline model.
+
+On the emulator there is no clock worth reading, so times are *modelled* from counts by the
+functions here; the same formulas, with a real GPU's rates, bound what a measured time may be.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+__all__ = ["EMULATED_DEVICE", "DeviceModel", "kernel_seconds", "light_seconds", "operator_seconds"]
+
+SECTOR_BYTES = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceModel:
+    """Rates of a device, per second.
+
+    Attributes:
+        name: What it is called.
+        dram_bandwidth: Bytes per second of device memory.
+        l2_bandwidth: Bytes per second between L2 and the multiprocessors.
+        fp32_rate: fp32 FLOP per second outside tensor cores.
+        multiprocessors: Number of multiprocessors.
+        clock: Cycles per second.
+        launch_seconds: From one kernel's end to the next one's start.
+        lsu_per_cycle: Warp-wide load or store requests that a multiprocessor issues per cycle.
+        atomic_rate: Atomic operations per second on distinct addresses, whole device.
+        barrier_cycles: Cycles that a block-wide barrier costs its block.
+    """
+
+    name: str
+    dram_bandwidth: float
+    l2_bandwidth: float
+    fp32_rate: float
+    multiprocessors: int
+    clock: float
+    launch_seconds: float
+    lsu_per_cycle: float = 1.0
+    atomic_rate: float = 2e10
+    barrier_cycles: float = 30.0
+
+
+# A small imaginary GPU. Its memory is slow beside its launch cost, so that at the `small` sizes,
+# which a laptop can emulate, memory traffic decides as it does at full size on a real GPU.
+EMULATED_DEVICE = DeviceModel(
+    name="emulator",
+    dram_bandwidth=40e9,
+    l2_bandwidth=120e9,
+    fp32_rate=1e12,
+    multiprocessors=4,
+    clock=1e9,
+    launch_seconds=2e-7,
+    atomic_rate=1e9,
+)
+
+
+def light_seconds(device: DeviceModel, flops: float, nbytes: float) -> float:
+    """The least time physics allows: each byte moved once, each FLOP at the peak rate."""
+    return max(nbytes / device.dram_bandwidth, flops / device.fp32_rate)
+
+
+def operator_seconds(device: DeviceModel, flops: float, nbytes: float) -> float:
+    """Modelled time of one library operator: a launch and the roofline."""
+    return device.launch_seconds + light_seconds(device, flops, nbytes)
+
+
+def kernel_seconds(device: DeviceModel, blocks: int, counts: Mapping[str, float]) -> float:
+    """Modelled time of one launch of a candidate's kernel, from the emulator's counts.
+
+    The slowest of: compulsory DRAM traffic, sectors through L2, issue of memory requests (shared
+    memory with its bank conflicts included), atomics, and barriers; a grid with fewer blocks than
+    multiprocessors uses only as many of those. Arithmetic is not counted by the emulator, so a
+    kernel bound by arithmetic alone is modelled too fast; loads per FLOP stand in for it.
+
+    Args:
+        device: Whose rates.
+        blocks: Blocks in the grid.
+        counts: `dram_bytes_read`, `dram_bytes_written`, `sectors`, `requests`,
+            `shared_wavefronts`, `atomic_wavefronts` and `barriers` of the launch.
+
+    Returns:
+        Seconds, the launch included.
+    """
+
+    def count(name: str) -> float:
+        return float(counts.get(name, 0.0))
+
+    used = min(max(blocks, 1), device.multiprocessors) / device.multiprocessors
+    dram = (count("dram_bytes_read") + count("dram_bytes_written")) / device.dram_bandwidth
+    through_l2 = count("sectors") * SECTOR_BYTES / device.l2_bandwidth
+    issue_rate = device.multiprocessors * device.clock * device.lsu_per_cycle
+    issue = (count("requests") + count("shared_wavefronts")) / issue_rate
+    barriers = count("barriers") * device.barrier_cycles / (device.clock * device.multiprocessors)
+    atomics = count("atomic_wavefronts") / device.atomic_rate
+    slowest = max(dram, through_l2, issue, barriers, atomics)
+    return device.launch_seconds + slowest / used

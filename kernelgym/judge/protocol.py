@@ -1,0 +1,306 @@
+"""What the trusted grader and the untrusted candidate process say to each other.
+
+The grader leads: it sends one command and waits for its answer; in between the candidate may ask
+for builds. Commands are pickled (the grader is trusted by the candidate); answers are JSON of the
+types below and nothing else, bounded in length, because whatever comes from the candidate's
+process may be a lie.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import socket
+import struct
+import time
+from typing import Any
+
+import msgspec
+
+from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
+
+__all__ = [
+    "Answer",
+    "BuildAsked",
+    "Built",
+    "CandidateGone",
+    "CandidateTimeout",
+    "Channel",
+    "Command",
+    "Construct",
+    "Constructed",
+    "Failed",
+    "FetchReport",
+    "Import",
+    "Imported",
+    "LoadState",
+    "Loaded",
+    "Operator",
+    "OutputInfo",
+    "Ran",
+    "Report",
+    "Run",
+    "Setup",
+    "TensorSlot",
+]
+
+MAX_ANSWER_BYTES = 64 * 2**20
+_HEADER = struct.Struct("<Q")
+
+
+class CandidateTimeout(Exception):
+    """The candidate did not answer in time."""
+
+
+class CandidateGone(Exception):
+    """The candidate's process has ended, or spoke something that is not the protocol."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorSlot:
+    """Where a tensor lies in a shared buffer: offset and size in bytes; `dtype` as `"float32"`."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int
+    nbytes: int
+
+
+# --- commands, grader to candidate -----------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """Comes first: what to run, and how."""
+
+    files: tuple[SourceFile, ...]
+    target: str
+    variant: str
+    scratch: str
+    policy: Any = None
+    runtime: str = ""
+    order: int = 0
+    access_budget: int = 0
+    track: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Import:
+    """Import `model_new.py`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Construct:
+    """Construct `ModelNew(*init_args)` under a seed, in train or eval mode."""
+
+    init_args: tuple[Any, ...]
+    seed: int
+    train: bool
+    dtype: str = "float32"
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadState:
+    """The reference's state lies in the buffer sent along; load it before every run."""
+
+    slots: tuple[TensorSlot, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Run `forward` once.
+
+    `inputs` are slots in the first buffer sent along, or plain values; outputs are written one
+    after another, 256-byte aligned, into the second buffer.
+    """
+
+    inputs: tuple[Any, ...]
+    seed: int
+    outputs: tuple[TensorSlot, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class FetchReport:
+    """Ask for the emulator's report."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """Answers `BuildAsked`."""
+
+    result: BuildResult
+
+
+Command = Setup | Import | Construct | LoadState | Run | FetchReport | Built
+
+
+# --- answers, candidate to grader ------------------------------------------------------------
+
+
+class BuildAsked(msgspec.Struct, tag=True, frozen=True):
+    """The candidate asks for a build; answered by `Built`."""
+
+    request: BuildRequest
+
+
+class Imported(msgspec.Struct, tag=True, frozen=True):
+    """`model_new.py` was imported. `protections` are those active in the process."""
+
+    protections: tuple[str, ...] = ()
+
+
+class Constructed(msgspec.Struct, tag=True, frozen=True):
+    """`ModelNew` was constructed; its state as (key, shape, dtype)."""
+
+    state: tuple[tuple[str, tuple[int, ...], str], ...]
+
+
+class Loaded(msgspec.Struct, tag=True, frozen=True):
+    """The state was loaded."""
+
+
+class OutputInfo(msgspec.Struct, frozen=True):
+    """What one returned tensor is. `written` says whether its values are in the output buffer."""
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    aliases_input: bool
+    written: bool
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """A torch operator that ran during `forward`, with the workspace line it came from."""
+
+    name: str
+    file: str
+    line: int
+    bytes: int
+    flops: int
+    kind: str  # "create", "view", "move" or "compute"
+
+
+class Ran(msgspec.Struct, tag=True, frozen=True):
+    """`forward` returned."""
+
+    outputs: tuple[OutputInfo, ...]
+    operators: tuple[Operator, ...]
+    seconds: float
+    peak_memory: int
+
+
+class Report(msgspec.Struct, tag=True, frozen=True):
+    """The emulator's report, JSON text."""
+
+    text: str
+
+
+class Failed(msgspec.Struct, tag=True, frozen=True):
+    """The candidate's code raised. `build` is set when it was a build that failed."""
+
+    phase: str
+    kind: str
+    message: str
+    traceback: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    build: BuildResult | None = None
+    output: str = ""
+
+
+Answer = BuildAsked | Imported | Constructed | Loaded | Ran | Report | Failed
+_DECODER: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
+
+
+class Channel:
+    """A stream socket that carries length-prefixed messages and file descriptors."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._socket.close()
+
+    # grader's side
+    def command(self, message: Command, fds: tuple[int, ...] = ()) -> None:
+        """Sends a command.
+
+        Raises:
+            CandidateGone: Nobody listens any more.
+        """
+        self._send(pickle.dumps(message), fds)
+
+    def answer(self, timeout: float) -> Answer:
+        """Waits for an answer.
+
+        Raises:
+            CandidateTimeout: None came in `timeout` seconds.
+            CandidateGone: The other end closed, or sent something else than an answer.
+        """
+        deadline = time.monotonic() + timeout
+        (length,) = _HEADER.unpack(self._receive(_HEADER.size, deadline))
+        if length > MAX_ANSWER_BYTES:
+            raise CandidateGone(f"expected at most {MAX_ANSWER_BYTES} bytes, {length} announced")
+        try:
+            return _DECODER.decode(self._receive(length, deadline))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise CandidateGone(f"expected an answer, got {error}") from error
+
+    # candidate's side
+    def reply(self, message: Answer) -> None:
+        """Sends an answer."""
+        self._send(msgspec.json.encode(message), ())
+
+    def next_command(self) -> tuple[Command, tuple[int, ...]]:
+        """Waits for a command and the descriptors sent along.
+
+        Raises:
+            CandidateGone: The grader has closed the channel.
+        """
+        header, fds, _, _ = socket.recv_fds(self._socket, _HEADER.size, 8)
+        while header and len(header) < _HEADER.size:
+            header += self._socket.recv(_HEADER.size - len(header))
+        if len(header) < _HEADER.size:
+            raise CandidateGone("the grader closed the channel")
+        (length,) = _HEADER.unpack(header)
+        command = pickle.loads(self._receive(length, None))
+        return command, tuple(fds)
+
+    def _send(self, payload: bytes, fds: tuple[int, ...]) -> None:
+        try:
+            header = _HEADER.pack(len(payload))
+            if fds:
+                socket.send_fds(self._socket, [header], list(fds))
+            else:
+                self._socket.sendall(header)
+            self._socket.sendall(payload)
+        except OSError as error:
+            raise CandidateGone(f"the channel is closed: {error}") from error
+
+    def _receive(self, count: int, deadline: float | None) -> bytes:
+        chunks = bytearray()
+        while len(chunks) < count:
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise CandidateTimeout
+                self._socket.settimeout(left)
+            else:
+                self._socket.settimeout(None)
+            try:
+                chunk = self._socket.recv(min(count - len(chunks), 2**20))
+            except TimeoutError as error:
+                raise CandidateTimeout from error
+            except OSError as error:
+                raise CandidateGone(str(error)) from error
+            if not chunk:
+                raise CandidateGone("the process closed the channel")
+            chunks += chunk
+        self._socket.settimeout(None)
+        return bytes(chunks)

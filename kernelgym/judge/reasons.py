@@ -1,0 +1,233 @@
+"""Every reason code a verdict can carry: what it means, and what to do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from kernelgym.judge.verdict import Outcome
+
+__all__ = ["REASONS", "Reason"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """One reason code.
+
+    Attributes:
+        code: Stable code.
+        outcome: The outcome that it comes with.
+        meaning: What was seen.
+        remedy: What an honest author does about it.
+    """
+
+    code: str
+    outcome: Outcome
+    meaning: str
+    remedy: str
+
+
+_TABLE = (
+    Reason(
+        "rule.torch_compute",
+        Outcome.REJECTED,
+        "forward calls a torch operator that computes (torch.relu, x @ y, an nn module, …).",
+        "Do that work in a CUDA kernel of your own; forward may create tensors, take views and "
+        "call what you built.",
+    ),
+    Reason(
+        "rule.no_own_kernel",
+        Outcome.REJECTED,
+        "forward launched no kernel of yours and made no library call from your C++.",
+        "Launch your kernel in forward.",
+    ),
+    Reason(
+        "workspace.no_entry",
+        Outcome.REJECTED,
+        "The workspace has no model_new.py.",
+        "Write model_new.py; it must define a class ModelNew.",
+    ),
+    Reason(
+        "build.compile",
+        Outcome.COMPILE_ERROR,
+        "The compiler refused the source.",
+        "Fix the first diagnostic first; later ones often follow from it.",
+    ),
+    Reason(
+        "build.timeout",
+        Outcome.TIMEOUT,
+        "The compiler did not finish in time.",
+        "Look for deep template recursion, huge unrolled loops or huge arrays.",
+    ),
+    Reason(
+        "emulator.unsupported",
+        Outcome.UNSUPPORTED,
+        "The source uses something that only a real GPU can run.",
+        "Write it in plain CUDA C++, or judge it on a GPU.",
+    ),
+    Reason(
+        "import.error",
+        Outcome.RUNTIME_ERROR,
+        "Importing model_new.py raised an exception.",
+        "See the traceback.",
+    ),
+    Reason(
+        "construct.error",
+        Outcome.RUNTIME_ERROR,
+        "ModelNew(...) raised an exception.",
+        "Take the same constructor arguments as Model.",
+    ),
+    Reason(
+        "weights.keys",
+        Outcome.INCORRECT,
+        "ModelNew's state_dict lacks keys of the reference's, or has them in another shape.",
+        "Name parameters and buffers as the reference does; hold weights in the same nn modules.",
+    ),
+    Reason(
+        "run.error",
+        Outcome.RUNTIME_ERROR,
+        "forward raised an exception.",
+        "See the traceback.",
+    ),
+    Reason(
+        "run.died",
+        Outcome.RUNTIME_ERROR,
+        "The process ended during the judgement (segmentation fault, exit, out of memory).",
+        "Check bounds in kernels and host code; do not exit the process.",
+    ),
+    Reason(
+        "run.timeout",
+        Outcome.TIMEOUT,
+        "The candidate did not finish in time.",
+        "Look for a loop that never ends, or a barrier that some threads never reach.",
+    ),
+    Reason(
+        "memory.out_of_bounds",
+        Outcome.RUNTIME_ERROR,
+        "A kernel touched memory outside every tensor, or outside its shared memory.",
+        "Guard the last block: `if (i < n)`; check strides and shared array sizes.",
+    ),
+    Reason(
+        "memory.misaligned",
+        Outcome.RUNTIME_ERROR,
+        "A vector access was not aligned to its size.",
+        "Check the alignment before reinterpreting as float4, or handle the head apart.",
+    ),
+    Reason(
+        "memory.uninitialised",
+        Outcome.INCORRECT,
+        "A kernel read memory that nothing had written.",
+        "Initialise accumulators and shared memory (torch::zeros, or a store before the barrier).",
+    ),
+    Reason(
+        "memory.stack_overflow",
+        Outcome.RUNTIME_ERROR,
+        "A kernel's thread used more local memory than there is.",
+        "Make local arrays smaller, or bound the recursion.",
+    ),
+    Reason(
+        "race.shared",
+        Outcome.INCORRECT,
+        "Two threads touched one place in shared memory with no barrier in between.",
+        "Put __syncthreads() between writing and reading, and before overwriting.",
+    ),
+    Reason(
+        "race.global",
+        Outcome.INCORRECT,
+        "Two threads touched one place in global memory without synchronising.",
+        "Use atomics, or give each place one writer.",
+    ),
+    Reason(
+        "barrier.deadlock",
+        Outcome.RUNTIME_ERROR,
+        "Some threads wait at a barrier that others never reach.",
+        "Let every thread of the block reach the same __syncthreads().",
+    ),
+    Reason(
+        "barrier.divergent",
+        Outcome.RUNTIME_ERROR,
+        "Threads of one warp wait at different barriers.",
+        "Move the barrier out of the branch.",
+    ),
+    Reason(
+        "launch.config",
+        Outcome.RUNTIME_ERROR,
+        "A launch was refused: too many threads, too much shared memory, or an empty grid.",
+        "At most 1024 threads a block; more than 48 KB of dynamic shared memory needs "
+        "cudaFuncSetAttribute.",
+    ),
+    Reason(
+        "kernel.assert",
+        Outcome.RUNTIME_ERROR,
+        "An assert in a kernel failed.",
+        "See the message.",
+    ),
+    Reason(
+        "kernel.error",
+        Outcome.RUNTIME_ERROR,
+        "A kernel failed in another way.",
+        "See the message.",
+    ),
+    Reason(
+        "check.count",
+        Outcome.INCORRECT,
+        "forward returned another number of tensors, or something that is not a plain tensor.",
+        "Return what the reference returns.",
+    ),
+    Reason(
+        "check.shape",
+        Outcome.INCORRECT,
+        "An output has another shape.",
+        "Return the reference's shape.",
+    ),
+    Reason(
+        "check.dtype",
+        Outcome.INCORRECT,
+        "An output has another dtype.",
+        "Return the reference's dtype.",
+    ),
+    Reason(
+        "check.values",
+        Outcome.INCORRECT,
+        "Values differ by more than the error budget.",
+        "See the worst element; compare with the reference step by step.",
+    ),
+    Reason(
+        "check.tail",
+        Outcome.INCORRECT,
+        "Values differ only at one end of, or at regular places along, one axis.",
+        "Handle sizes that are not multiples of the block or the vector width.",
+    ),
+    Reason(
+        "check.constant",
+        Outcome.INCORRECT,
+        "Every element of the output is the same.",
+        "Does the kernel write its result?",
+    ),
+    Reason(
+        "check.not_finite",
+        Outcome.INCORRECT,
+        "The output has NaN or infinite elements (outputs are filled with NaN beforehand).",
+        "Write every element; subtract the maximum before exp.",
+    ),
+    Reason(
+        "check.input_mutated",
+        Outcome.INCORRECT,
+        "forward changed its inputs.",
+        "Write to a tensor of your own.",
+    ),
+    Reason(
+        "check.output_aliases_input",
+        Outcome.INCORRECT,
+        "An output shares memory with an input, which the reference's does not.",
+        "Return a tensor of your own.",
+    ),
+    Reason(
+        "check.unstable",
+        Outcome.INCORRECT,
+        "The same input gave a different output later: something is kept between calls.",
+        "Compute everything from the arguments of this call.",
+    ),
+)
+
+REASONS: Mapping[str, Reason] = {reason.code: reason for reason in _TABLE}

@@ -1,0 +1,145 @@
+"""The grader's own side of a judgement: reference, weights, inputs and what the outputs should be."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from kernelgym.config import JudgeConfig
+from kernelgym.errors import ReferenceFault
+from kernelgym.judge.correctness import Expected, fixed_tolerance
+from kernelgym.judge.inputs import Salt, draw_inputs, perturb_state
+from kernelgym.tasks import Task
+
+__all__ = ["Reference"]
+
+_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+_UPSTREAM_SEED = 42
+
+
+class Reference:
+    """The reference of one task at one size, under one configuration and salt.
+
+    Attributes:
+        init_args: What both models are constructed with.
+        state: The weights and buffers that every run starts from.
+        seed: Seeds the construction, on both sides.
+        train: Whether both run in train mode.
+        dtype: Floating type of inputs and weights.
+
+    Raises:
+        ReferenceFault: The task's program could not be run.
+    """
+
+    def __init__(
+        self, task: Task, size: str, config: JudgeConfig, salt: Salt, device: torch.device
+    ) -> None:
+        self.task = task
+        self.size = size
+        self.facts = task.facts(size)
+        self.specs = task.input_specs(size)
+        self.upstream = config.protocol != "audited"
+        self.train = _train_mode(config.protocol, self.facts.output_rule)
+        self.dtype = _DTYPES.get(config.precision, torch.float32)
+        self.seed = _UPSTREAM_SEED if self.upstream else salt.seed("weights")
+        self._config = config
+        self._salt = salt
+        self._device = device
+        try:
+            module = task.module(size)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self.seed)
+                self.init_args = tuple(module.get_init_inputs())
+                model = module.Model(*self.init_args)
+        except Exception as error:
+            raise ReferenceFault(f"{task.id}: the reference failed: {error}") from error
+        self.state: dict[str, torch.Tensor] = {
+            key: value.detach().clone() for key, value in model.state_dict().items()
+        }
+        if not self.upstream and self.facts.weights == "perturbed":
+            self.state = perturb_state(self.state, salt)
+        model.load_state_dict(self.state)
+        self._model = model.to(dtype=self.dtype, device=device).train(self.train)
+        self.state = {
+            key: value.detach().clone() for key, value in self._model.state_dict().items()
+        }
+        self._oracle = copy.deepcopy(self._model).double()
+
+    @property
+    def keeps_construction(self) -> bool:
+        """Whether the weights are those that the seeded constructor makes."""
+        return self.upstream or self.facts.weights == "constructed"
+
+    def run_seed(self, draw: int) -> int:
+        """Seeds the random numbers that a forward may draw, on both sides."""
+        return _UPSTREAM_SEED + draw if self.upstream else self._salt.seed(f"run:{draw}")
+
+    def inputs(self, draw: int) -> list[Any]:
+        """The inputs of one draw; tensors are fresh each time."""
+        salt = Salt.make(_UPSTREAM_SEED, self.task.id) if self.upstream else self._salt
+        values = draw_inputs(
+            self.task, self.size, self.specs, salt, draw, self._device, upstream=self.upstream
+        )
+        return [
+            value.to(self.dtype)
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+            else value
+            for value in values
+        ]
+
+    def expected(self, inputs: Sequence[Any], draw: int) -> tuple[Expected, ...]:
+        """What each output should be for these inputs.
+
+        Raises:
+            ReferenceFault: The reference failed, or gave something that is not finite.
+        """
+        own = self._forward(self._model, inputs, draw)
+        tolerance = fixed_tolerance(self._config.protocol, self._config.precision)
+        if tolerance is not None:
+            return tuple(Expected.from_tolerance(value, tolerance) for value in own)
+        if self.facts.output_rule == "stochastic":
+            # An fp64 run would draw other random numbers; the reference's own output stands in.
+            oracle = own
+        else:
+            oracle = self._forward(self._oracle, [_double(value) for value in inputs], draw)
+        if self.facts.output_rule == "near_tie_index":
+            scores = next(_double(v) for v in inputs if isinstance(v, torch.Tensor))
+            return tuple(Expected.from_index(value, scores) for value in oracle)
+        return tuple(
+            Expected.from_oracle(exact, value, self._config.precision)
+            for exact, value in zip(oracle, own, strict=True)
+        )
+
+    def _forward(
+        self, model: torch.nn.Module, inputs: Sequence[Any], draw: int
+    ) -> list[torch.Tensor]:
+        model.load_state_dict(self.state)
+        arguments = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+        try:
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
+                torch.manual_seed(self.run_seed(draw))
+                result = model(*arguments)
+        except Exception as error:
+            raise ReferenceFault(f"{self.task.id}: the reference failed: {error}") from error
+        return [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
+
+
+def _train_mode(protocol: str, output_rule: str) -> bool:
+    """KernelBench runs in train mode, the paper in eval mode.
+
+    `audited` follows KernelBench, but where train mode draws random numbers (dropout) no candidate
+    could agree with the reference, so it runs in eval mode there.
+    """
+    if protocol == "audited":
+        return output_rule != "stochastic"
+    return protocol == "kernelbench"
+
+
+def _double(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.double()
+    return value

@@ -1,0 +1,234 @@
+"""Looks at the source before anything runs, to tell a candidate early what would be rejected.
+
+The ruleset is decided on evidence at run time (which operators ran, whose kernels were launched);
+the screen only answers sooner, with the line. So it speaks up only where it is sure: what it does
+not see, the run does.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from kernelgym.judge.operators import operator_kind
+from kernelgym.toolchain.build import Diagnostic, SourceFile
+from kernelgym.toolchain.diagnostics import SourceMap, excerpt
+from kernelgym.toolchain.lexer import Kind, code_tokens
+
+__all__ = ["Finding", "screen"]
+
+_ENTRY_FILE = "model_new.py"
+_CUDA_SUFFIXES = (".cu", ".cuh", ".cpp", ".h", ".hpp", ".inl")
+# Modules of torch.nn that hold other modules or do nothing, so that calling them computes nothing.
+_HARMLESS_MODULES = frozenset(
+    {
+        "Module",
+        "ModuleList",
+        "ModuleDict",
+        "ParameterList",
+        "ParameterDict",
+        "Parameter",
+        "Identity",
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Why a candidate is rejected before it runs."""
+
+    reason: str
+    message: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def screen(files: Sequence[SourceFile], ruleset: str) -> Finding | None:
+    """Screens a workspace.
+
+    Args:
+        files: Every file of the workspace.
+        ruleset: `"strict"` or `"kernelbench"`.
+
+    Returns:
+        Why it is rejected, or None when nothing speaks against running it.
+    """
+    entry = next((file for file in files if file.path == _ENTRY_FILE), None)
+    if entry is None:
+        have = ", ".join(file.path for file in files) or "no files"
+        return Finding("workspace.no_entry", f"expected a file {_ENTRY_FILE}, got {have}")
+    if ruleset != "strict":
+        return None
+    found = [*_python_findings(entry), *_cpp_findings(files)]
+    if not found:
+        return None
+    first = found[0]
+    return Finding(
+        "rule.torch_compute",
+        f"{first.file}:{first.line}: {first.text}; under the ruleset 'strict' this work belongs in "
+        "a CUDA kernel of your own",
+        tuple(found),
+    )
+
+
+# --- Python ----------------------------------------------------------------------------------
+
+
+def _python_findings(file: SourceFile) -> Iterator[Diagnostic]:
+    try:
+        tree = ast.parse(file.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # importing it will say so better
+    model = next(
+        (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "ModelNew"), None
+    )
+    if model is None:
+        return
+    names = _torch_names(tree)
+    methods = {node.name: node for node in model.body if isinstance(node, ast.FunctionDef)}
+    forward = methods.get("forward")
+    if forward is None:
+        return
+    submodules = _compute_submodules(methods.get("__init__"), names)
+    for node in ast.walk(forward):
+        text = None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            text = "the operator @ multiplies matrices with torch"
+        elif isinstance(node, ast.Call):
+            text = _call_finding(node, names, submodules)
+        if text is not None:
+            yield _diagnostic(file, node.lineno, node.col_offset + 1, text)
+
+
+def _torch_names(tree: ast.Module) -> dict[str, str]:
+    """Local name → dotted torch name, from the file's top-level imports."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name == "torch" or alias.name.startswith("torch."):
+                    names[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def _dotted(node: ast.expr, names: dict[str, str]) -> str:
+    """`F.relu` → `"torch.nn.functional.relu"`, or `""` when it is not torch's."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in names:
+        return ""
+    return ".".join([names[node.id], *reversed(parts)])
+
+
+def _compute_submodules(init: ast.FunctionDef | None, names: dict[str, str]) -> dict[str, str]:
+    """Attributes that `__init__` sets to an nn module that computes: attribute → class."""
+    found: dict[str, str] = {}
+    for node in ast.walk(init) if init is not None else ():
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        dotted = _dotted(node.value.func, names)
+        cls = dotted.removeprefix("torch.nn.")
+        if dotted == cls or "." in cls or cls in _HARMLESS_MODULES or not cls[:1].isupper():
+            continue
+        for target in node.targets:
+            if (
+                isinstance(target, ast.Attribute)
+                and isinstance(target.value, ast.Name)
+                and target.value.id == "self"
+            ):
+                found[target.attr] = f"nn.{cls}"
+    return found
+
+
+def _call_finding(node: ast.Call, names: dict[str, str], submodules: dict[str, str]) -> str | None:
+    func = node.func
+    if (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Name)
+        and func.value.id == "self"
+        and func.attr in submodules
+    ):
+        return f"calls self.{func.attr}, an {submodules[func.attr]}, which computes with torch"
+    dotted = _dotted(func, names)
+    if dotted.startswith("torch.nn.functional."):
+        return f"calls {dotted}, which computes with torch"
+    parts = dotted.split(".")
+    if len(parts) == 2 and parts[0] == "torch" and _computes(parts[1]):
+        return f"calls {dotted}, which computes with torch"
+    return None
+
+
+@functools.cache
+def _computes(name: str) -> bool:
+    """Whether an ATen operator of that name computes, in every overload."""
+    packet = getattr(torch.ops.aten, name, None)
+    if packet is None:
+        return name in ("einsum", "compile", "matmul")
+    return all(operator_kind(getattr(packet, o)) == "compute" for o in packet.overloads())
+
+
+# --- C++ -------------------------------------------------------------------------------------
+
+
+def _cpp_findings(files: Sequence[SourceFile]) -> Iterator[Diagnostic]:
+    source_map = SourceMap(files)
+    for file in files:
+        if file.path.endswith(_CUDA_SUFFIXES):
+            for line, text in _cpp_calls(file.text):
+                yield _diagnostic(file, line, 0, text)
+        elif file.path.endswith(".py"):
+            for constant in _cpp_strings(file.text):
+                for line, text in _cpp_calls(constant):
+                    path, mapped = source_map.locate(constant, line)
+                    owner = next((f for f in files if f.path == path), file)
+                    yield _diagnostic(owner, mapped, 0, text)
+
+
+def _cpp_strings(text: str) -> Iterator[str]:
+    """String constants of a Python file that look like C++ with torch in it."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            value = node.value
+            if ("torch::" in value or "at::" in value) and ("{" in value or "#include" in value):
+                yield value
+
+
+def _cpp_calls(text: str) -> Iterator[tuple[int, str]]:
+    """(line, what) of each call of a torch operator that computes, by its qualified name."""
+    tokens = [token for token in code_tokens(text) if token.directive == 0]
+    for index in range(len(tokens) - 3):
+        space, colons, name, after = tokens[index : index + 4]
+        if (
+            space.kind is Kind.IDENTIFIER
+            and space.text in ("torch", "at")
+            and colons.text == "::"
+            and name.kind is Kind.IDENTIFIER
+            and after.text == "("
+            and _computes(name.text)
+        ):
+            yield name.line, f"calls {space.text}::{name.text}, which computes with torch"
+
+
+def _diagnostic(file: SourceFile, line: int, column: int, text: str) -> Diagnostic:
+    return Diagnostic(
+        file.path,
+        line,
+        column,
+        "error",
+        text,
+        excerpt(file.text, line, column),
+        tool="screen",
+        code="rule.torch_compute",
+    )
