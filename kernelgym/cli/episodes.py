@@ -1,0 +1,187 @@
+"""`kernelgym run` and `kernelgym report`: letting an agent play, and reading what it did."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernelgym.cli.catalogue import find_task
+from kernelgym.cli.console import errors, output, plain
+from kernelgym.cli.exits import Exit, finish
+from kernelgym.cli.options import judging
+from kernelgym.config import JudgeConfig
+from kernelgym.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelgym.runs import TaskResult
+    from kernelgym.tasks import Task
+
+__all__ = ["report", "run"]
+
+
+@judging
+def run(
+    *,
+    agent: Annotated[str, typer.Option(help="An agent's name, or module:attribute.")],
+    task: Annotated[str, typer.Option(help="Task ids, paths or levels (L1), comma-separated.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; one that exists is continued.")],
+    agent_args: Annotated[
+        str, typer.Option(metavar="JSON", help="Arguments of the agent, as a JSON object.")
+    ] = "{}",
+    max_turns: Annotated[int, typer.Option(help="Turns of an episode.", min=2)] = 8,
+    reward: Annotated[str, typer.Option(help="Name of the reward.")] = "milestone",
+    config: JudgeConfig,
+) -> None:
+    """Let an agent play tasks; exit code 0 when each of them has a correct kernel.
+
+    Tasks that the folder holds finished are skipped. --seed also seeds the episodes.
+    """
+    from kernelgym import agents, runs
+    from kernelgym.judging import LazyJudge
+
+    names, tasks = _tasks(task)
+    player = agents.get(agent, **_arguments(agent_args))
+    label = agent if agent_args == "{}" else f"{agent} {agent_args}"
+    plan = runs.RunPlan(label, names, config, max_turns, reward, config.seed, runs.versions())
+    judge = LazyJudge(config)
+    progress = _Progress(len(tasks))
+    try:
+        results = runs.play(
+            plan,
+            tasks,
+            player,
+            out,
+            judge=judge,
+            on_start=progress.start,
+            on_turn=progress.turn,
+            on_end=progress.end,
+        )
+    finally:
+        progress.close()
+        judge.close()
+    _print_results(results)
+    plain(f"{out}: `kernelgym report {out}` makes a page of it")
+    if any(result.fault for result in results):
+        finish(Exit.FAULT)
+    finish(Exit.CORRECT if all(result.solved for result in results) else Exit.NO)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    out: Annotated[Path | None, typer.Option(help="The page; DIR/report.html by default.")] = None,
+) -> None:
+    """Make one self-contained HTML page of a run: edits, verdicts, times, roofline."""
+    from kernelgym.report import write_report
+
+    page = write_report(folder, out or folder / "report.html")
+    plain(str(page))
+
+
+class _Progress:
+    """A status line on a terminal, plain lines elsewhere; both on stderr."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._done = 0
+        self._console = errors()
+        self._status = self._console.status("Starting…")
+        self._terminal = sys.stderr.isatty()
+        if self._terminal:
+            self._status.start()
+        self._task = ""
+
+    def start(self, task: Task) -> None:
+        self._task = f"{task.id} {task.name}"
+        self._status.update(f"{self._where()} {self._task}: judging the first turn…")
+
+    def turn(self, info: dict[str, Any]) -> None:
+        from kernelgym.feedback import summary
+
+        verdict = info["verdict"]
+        said = "the edit did not apply" if info["edit_error"] else "no verdict"
+        if verdict is not None and not info["edit_error"]:
+            said = summary(verdict)
+        line = f"{self._where()} {self._task}, turn {info['turn']}: {said}"
+        if self._terminal:
+            self._status.update(f"{line.replace('[', '(').replace(']', ')')}…")
+        else:
+            self._console.print(line, markup=False)
+
+    def end(self, result: TaskResult) -> None:
+        self._done += 1
+        self._console.print(f"{self._task_line(result)}", markup=False)
+
+    def close(self) -> None:
+        if self._terminal:
+            self._status.stop()
+
+    def _where(self) -> str:
+        return f"({self._done + 1}/{self._tasks})"
+
+    def _task_line(self, result: TaskResult) -> str:
+        how = "finished before: " if result.skipped else ""
+        return f"({self._done}/{self._tasks}) {result.task_id}: {how}{_said(result)}"
+
+
+def _tasks(text: str) -> tuple[tuple[str, ...], list[Task]]:
+    from kernelgym import tasks as registry
+
+    names: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        if part in ("L1", "L2", "L3"):
+            names.extend(registry.ids(int(part[1:])))
+        elif part:
+            names.append(str(Path(part).resolve()) if part.endswith(".py") else part)
+    if not names:
+        raise UsageError(f"--task: expected task ids, got {text!r}")
+    tasks = {task.id: (name, task) for name in names for task in [find_task(name)]}
+    loaded = [task for _, task in tasks.values()]
+    return tuple(name if name.endswith(".py") else task.id for name, task in tasks.values()), loaded
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--agent-args: expected a JSON object, got {text!r}: {error}") from error
+    if not isinstance(arguments, dict):
+        raise UsageError(f"--agent-args: expected a JSON object, got {text!r}")
+    return arguments
+
+
+def _said(result: TaskResult) -> str:
+    from kernelgym.feedback import summary
+
+    if result.fault:
+        return f"fault: {result.fault}"
+    return summary(result.best) if result.best is not None else "no verdict"
+
+
+def _print_results(results: Sequence[TaskResult]) -> None:
+    from rich.table import Table
+
+    console = output()
+    solved = sum(result.solved for result in results)
+    if not console.is_terminal:
+        for result in results:
+            plain(f"{result.task_id}\t{result.turns}\t{result.total_reward:g}\t{_said(result)}")
+        plain(f"solved {solved} of {len(results)}")
+        return
+    table = Table("task", "turns", "reward", "best", box=None, header_style="bold")
+    for result in results:
+        table.add_row(
+            result.task_id, str(result.turns), f"{result.total_reward:g}", _escaped(_said(result))
+        )
+    console.print(table)
+    console.print(f"solved {solved} of {len(results)}")
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

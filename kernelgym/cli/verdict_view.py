@@ -1,0 +1,214 @@
+"""A verdict for a person at a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from kernelgym.feedback import clip, format_bytes, format_seconds, printable, summary
+from kernelgym.judge.verdict import (
+    Correctness,
+    Diagnostic,
+    KernelCounters,
+    Measurement,
+    Outcome,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from kernelgym.judge.reasons import Reason
+
+__all__ = ["STYLES", "one_line", "panel"]
+
+STYLES = {
+    Outcome.REJECTED: "magenta",
+    Outcome.COMPILE_ERROR: "red",
+    Outcome.RUNTIME_ERROR: "red",
+    Outcome.TIMEOUT: "yellow",
+    Outcome.INCORRECT: "red",
+    Outcome.CORRECT: "green",
+    Outcome.UNSUPPORTED: "yellow",
+}
+_SEVERITIES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
+_MAX_OUTPUT = 2000
+_MAX_KERNELS = 8
+
+
+def one_line(verdict: Verdict, first: str = "") -> Text:
+    """Outcome, speedups and what comes first among the problems, on one line."""
+    text = Text(first)
+    text.append(summary(verdict), style=STYLES[verdict.outcome])
+    if verdict.timing is not None:
+        time = verdict.timing.candidate
+        text.append(f"  {format_seconds(time.median)} {time.source}", style="dim")
+    elif verdict.diagnostics:
+        problem = verdict.diagnostics[0]
+        text.append(f"  {_place(problem)} {_safe(problem.text)}")
+    elif verdict.message:
+        text.append(f"  {_safe(verdict.message.splitlines()[0])}")
+    return text
+
+
+def panel(verdict: Verdict, least_bytes: int | None = None) -> RenderableType:
+    """Everything that helps with the next edit.
+
+    Args:
+        verdict: What to show.
+        least_bytes: The task's compulsory traffic, which the counted bytes are compared with.
+    """
+    # Imported here: the table of reasons belongs to the judge, and help must not wait for it.
+    from kernelgym.judge.reasons import REASONS
+
+    style = STYLES[verdict.outcome]
+    parts: list[RenderableType] = []
+    if verdict.message:
+        parts.append(Text(_safe(verdict.message)))
+    reason = REASONS.get(verdict.reason)
+    if reason is not None:
+        parts.append(_remedy(reason))
+    parts.extend(_diagnostic(problem) for problem in verdict.diagnostics)
+    if verdict.build is not None:
+        parts.extend(_diagnostic(problem) for problem in verdict.build.warnings)
+    facts = _facts(verdict, least_bytes)
+    if facts.row_count:
+        parts.append(facts)
+    if verdict.output:
+        parts.append(Text("The candidate printed:", style="bold"))
+        parts.append(Text(_safe(clip(verdict.output, _MAX_OUTPUT)), style="dim"))
+    where = verdict.provenance
+    title = Text(f"{verdict.task}  {verdict.outcome}", style=f"bold {style}")
+    if verdict.reason:
+        title.append(f"  {verdict.reason}", style="not bold")
+    footer = f"{where.device}, size {where.size}, {where.protocol}, {where.ruleset}"
+    took = sum(seconds for _, seconds in verdict.seconds)
+    return Panel(
+        Group(*parts) if parts else Text("No problem found."),
+        title=title,
+        title_align="left",
+        subtitle=Text(f"{footer}; judged in {took:.1f} s", style="dim"),
+        subtitle_align="right",
+        border_style=style,
+    )
+
+
+def _remedy(reason: Reason) -> Text:
+    return Text(f"What to do: {reason.remedy}", style="italic")
+
+
+def _diagnostic(problem: Diagnostic) -> Text:
+    text = Text("\n")
+    place = _place(problem)
+    if place:
+        text.append(place + " ", style="bold")
+    text.append(f"{problem.severity}: ", style=_SEVERITIES.get(problem.severity, "bold"))
+    text.append(_safe(problem.text))
+    if problem.code:
+        text.append(f" [{problem.code}]", style="dim")
+    for line in problem.excerpt.splitlines():
+        caret = not line.strip(" ^~")
+        text.append(f"\n    {_safe(line)}", style="bold green" if caret else "")
+    return text
+
+
+def _place(problem: Diagnostic) -> str:
+    if not problem.file:
+        return ""
+    numbers = [str(number) for number in (problem.line, problem.column) if number]
+    return _safe(":".join([problem.file, *numbers]) + ":")
+
+
+def _facts(verdict: Verdict, least_bytes: int | None) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    if verdict.correctness is not None:
+        for name, value in _correctness(verdict.correctness):
+            table.add_row(name, value)
+    if verdict.timing is not None:
+        timing = verdict.timing
+        table.add_row("time", _time(timing.candidate))
+        for name, baseline, speedup in (
+            ("eager", timing.eager, timing.speedup_eager),
+            ("compile", timing.compile, timing.speedup_compile),
+        ):
+            if baseline is not None:
+                row = Text(_time(baseline))
+                if speedup is not None:
+                    style = "bold green" if speedup.low > 1 else "bold red"
+                    row.append(f"  {speedup.value:.2f}x", style=style)
+                    row.append(f" [{speedup.low:.2f}, {speedup.high:.2f}]", style="dim")
+                table.add_row(f"  against {name}", row)
+        if timing.light_fraction is not None:
+            table.add_row("speed of light", f"{timing.light_fraction:.1%} of what physics allows")
+    if verdict.coverage is not None:
+        share = verdict.coverage
+        table.add_row(
+            "device time",
+            f"own {share.own:.0%}, library {share.library:.0%}, foreign {share.foreign:.0%}",
+        )
+    if verdict.counters is not None:
+        total = verdict.counters.total
+        if least_bytes:
+            table.add_row("traffic", _traffic(total, least_bytes))
+        for kernel in sorted(verdict.counters.kernels, key=lambda one: -one.time)[:_MAX_KERNELS]:
+            table.add_row(_safe(clip(kernel.name, 64)), _kernel(kernel))
+        source = " (sampled)" if verdict.counters.sampled else ""
+        table.add_row("counted by", f"{verdict.counters.source}{source}")
+    if verdict.build is not None:
+        for resources in verdict.build.kernels[:_MAX_KERNELS]:
+            table.add_row(
+                _safe(clip(resources.name, 64)),
+                f"registers {resources.registers}, shared {resources.shared_bytes} B, "
+                f"spills {resources.spill_store_bytes} B (nvcc)",
+            )
+        table.add_row("build", verdict.build.path + (" (cached)" if verdict.build.cached else ""))
+    if verdict.peak_memory is not None:
+        table.add_row("peak memory", format_bytes(verdict.peak_memory))
+    return table
+
+
+def _correctness(check: Correctness) -> list[tuple[str, str]]:
+    passed = f"{check.passed} of {check.draws} draws within the error budget"
+    if check.error is not None:
+        passed += f"; largest error {check.error:.3g} of the budget"
+    rows = [("check", passed)]
+    if check.bad_elements:
+        rows.append(("wrong", f"{check.bad_elements} of {check.elements} elements"))
+    if check.worst is not None:
+        index = ", ".join(map(str, check.worst.index))
+        expected, got = (
+            "not finite" if value is None else f"{value:.7g}"
+            for value in (check.worst.expected, check.worst.got)
+        )
+        rows.append(("worst", f"output[{index}] expected {expected}, got {got}"))
+    if check.pattern:
+        rows.append(("pattern", check.pattern))
+    if check.generalises is not None:
+        rows.append(("second shape", "passed too" if check.generalises else "did not pass"))
+    return rows
+
+
+def _time(time: Measurement) -> str:
+    return f"{format_seconds(time.median)} {time.source}"
+
+
+def _traffic(total: KernelCounters, least: int) -> str:
+    read, written = total.get("dram_bytes_read"), total.get("dram_bytes_written")
+    if read is None or written is None:
+        return f"not counted; at least {format_bytes(least)}"
+    moved = read + written
+    return f"{format_bytes(moved)} moved, {moved / least:.2f} x the least ({format_bytes(least)})"
+
+
+def _kernel(kernel: KernelCounters) -> str:
+    values = "".join(f", {name} {value:.6g}" for name, value in kernel.values)
+    launches = f"{kernel.launches} launch" + ("" if kernel.launches == 1 else "es")
+    return f"{kernel.share:.0%} of the time, {launches}{values}"
+
+
+def _safe(text: str) -> str:
+    return printable(text)
