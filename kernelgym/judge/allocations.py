@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from kernelgym.toolchain.emulator import EmulatorRuntime
+from kernelgym.toolchain.emulator_runtime import EmulatorRuntime
 
 __all__ = ["AllocationTracker"]
 

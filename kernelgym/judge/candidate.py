@@ -30,10 +30,12 @@ from kernelgym.judge.allocations import AllocationTracker
 from kernelgym.judge.buffers import SharedBuffer, dtype_name, named_dtype
 from kernelgym.judge.emulated_cuda import emulated_cuda
 from kernelgym.judge.operators import OperatorRecorder
-from kernelgym.toolchain import inline, sandbox
+from kernelgym.toolchain import inline
 from kernelgym.toolchain.build import BuildRequest, BuildResult
+from kernelgym.toolchain.confinement import confine
 from kernelgym.toolchain.diagnostics import parse_python
-from kernelgym.toolchain.emulator import EmulatorRuntime
+from kernelgym.toolchain.emulator_runtime import EmulatorRuntime
+from kernelgym.toolchain.sourcemap import SourceMap
 
 __all__ = ["ENTRY_FILE", "main"]
 
@@ -122,7 +124,7 @@ class _Candidate:
             type(error).__name__,
             str(error)[:4096],
             text,
-            diagnostics=parse_python(text, self._setup.files),
+            diagnostics=parse_python(text, source_map=SourceMap(self._setup.files)),
             output=self._output.text(),
         )
 
@@ -143,8 +145,14 @@ class _Candidate:
         os.closerange(3, self._channel.fileno())
         os.closerange(self._channel.fileno() + 1, 4096)
         os.chdir(self._setup.scratch)
-        if self._setup.policy is not None:
-            self._protections = sandbox.confine(self._setup.policy)
+        policy = self._setup.policy
+        if policy is not None:
+            if policy.memory_bytes is not None:
+                # Importing torch has mapped gigabytes already.
+                with open("/proc/self/statm") as statm:
+                    mapped = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+                policy = policy._replace(memory_bytes=policy.memory_bytes + mapped)
+            self._protections = confine(policy)
         # Changing the uid has cleared it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 

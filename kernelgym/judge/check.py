@@ -61,12 +61,14 @@ class Checker:
 
     Attributes:
         correctness: What has been found so far; None before the first comparison.
+        protections: What confined the candidate's process, by its own word.
     """
 
     def __init__(self, reference: Reference, config: JudgeConfig) -> None:
         self._reference = reference
         self._config = config
         self.correctness: Correctness | None = None
+        self.protections: tuple[str, ...] = ()
         self._keys_note = ""
         self._operators: tuple[protocol.Operator, ...] = ()
 
@@ -152,7 +154,8 @@ class Checker:
 
     def _construct(self, candidate: CandidateProcess) -> None:
         reference = self._reference
-        self._answer(candidate, protocol.Import(), protocol.Imported, "import")
+        imported = self._answer(candidate, protocol.Import(), protocol.Imported, "import")
+        self.protections = imported.protections
         made = self._answer(
             candidate,
             protocol.Construct(

@@ -8,26 +8,26 @@ from collections.abc import Mapping, Sequence
 from kernelgym.judge.physics import DeviceModel, kernel_seconds, operator_seconds
 from kernelgym.judge.protocol import Operator
 from kernelgym.judge.verdict import Counters, Coverage, KernelCounters
-from kernelgym.toolchain.emulator import Launch
+from kernelgym.toolchain.emulator_report import Launch
 
 __all__ = ["emulated_counters"]
 
-# What is summed over launches; ratios are derived from the sums.
-_SUMS = (
-    "requests",
-    "sectors",
-    "dram_bytes_read",
-    "dram_bytes_written",
-    "requested_bytes",
-    "shared_requests",
-    "shared_wavefronts",
-    "bank_conflicts",
-    "atomics",
-    "atomic_wavefronts",
-    "barriers",
-    "divergent_warps",
-    "warps",
-)
+# A verdict's counters, as sums of the emulator's counts.
+_SUMS: Mapping[str, tuple[str, ...]] = {
+    "dram_bytes_read": ("dram_read_bytes",),
+    "dram_bytes_written": ("dram_write_bytes",),
+    "requests": ("global_load_requests", "global_store_requests", "global_atomic_requests"),
+    "sectors": ("global_load_sectors", "global_store_sectors", "global_atomic_sectors"),
+    "requested_bytes": ("global_load_bytes", "global_store_bytes"),
+    "shared_requests": ("shared_load_requests", "shared_store_requests"),
+    "shared_wavefronts": ("shared_load_wavefronts", "shared_store_wavefronts"),
+    "bank_conflicts": ("shared_load_conflicts", "shared_store_conflicts"),
+    "atomics": ("global_atomics", "shared_atomics"),
+    "atomic_serialisations": ("atomic_serialisations",),
+    "barriers": ("barriers",),
+    "warps": ("warps",),
+    "divergent_warps": ("divergent_warps",),
+}
 
 
 def emulated_counters(
@@ -71,18 +71,18 @@ def emulated_counters(
         sum(row.launches for row in rows),
         total_time,
         1.0 if rows else 0.0,
-        _values([launch for launch in launches]),
+        _values(launches),
     )
     sampled = any(launch.sampled for launch in launches)
     return Counters("emulated", total, tuple(shared), sampled), Coverage(**by_owner)
 
 
 def _launch_seconds(device: DeviceModel, launch: Launch) -> float:
+    counts = _sums([launch])
     if launch.owner == "library":
-        counts = launch.counts
-        nbytes = counts.get("dram_bytes_read", 0.0) + counts.get("dram_bytes_written", 0.0)
-        return operator_seconds(device, counts.get("flops", 0.0), nbytes)
-    return kernel_seconds(device, math.prod(launch.grid), launch.counts)
+        nbytes = counts["dram_bytes_read"] + counts["dram_bytes_written"]
+        return operator_seconds(device, launch.flops, nbytes)
+    return kernel_seconds(device, math.prod(launch.grid), counts)
 
 
 def _row(
@@ -91,10 +91,15 @@ def _row(
     return KernelCounters(name, owner, len(launches), math.fsum(times), 0.0, _values(launches))
 
 
-def _values(launches: Sequence[Launch]) -> tuple[tuple[str, float], ...]:
-    sums: dict[str, float] = {
-        name: math.fsum(launch.counts.get(name, 0.0) for launch in launches) for name in _SUMS
+def _sums(launches: Sequence[Launch]) -> dict[str, float]:
+    return {
+        name: float(sum(launch.counts.get(part, 0) for launch in launches for part in parts))
+        for name, parts in _SUMS.items()
     }
+
+
+def _values(launches: Sequence[Launch]) -> tuple[tuple[str, float], ...]:
+    sums = _sums(launches)
     values: Mapping[str, float] = {
         **sums,
         "sectors_per_request": _ratio(sums["sectors"], sums["requests"]),

@@ -87,30 +87,34 @@ def _properties(device: Any = None) -> types.SimpleNamespace:
     )
 
 
+def _constant(value: Any) -> Callable[..., Any]:
+    """A function of its own that returns a value: torch's compiler wants no function twice."""
+    return lambda *args, **kwargs: value
+
+
 @contextlib.contextmanager
 def emulated_cuda() -> Iterator[None]:
     """Within the block, the CPU answers for the GPU."""
-    nothing = lambda *args, **kwargs: None  # noqa: E731
     replaced: dict[str, Any] = {
-        "is_available": lambda: True,
-        "is_initialized": lambda: True,
-        "init": nothing,
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "set_device": nothing,
-        "synchronize": nothing,
-        "empty_cache": nothing,
+        "is_available": _constant(True),
+        "is_initialized": _constant(True),
+        "init": _constant(None),
+        "device_count": _constant(1),
+        "current_device": _constant(0),
+        "set_device": _constant(None),
+        "synchronize": _constant(None),
+        "empty_cache": _constant(None),
         "current_stream": lambda device=None: _Stream(),
         "default_stream": lambda device=None: _Stream(),
         "stream": lambda stream=None: contextlib.nullcontext(),
         "device": lambda device=None: contextlib.nullcontext(),
         "Stream": _Stream,
-        "get_device_name": lambda device=None: "kernelgym emulator",
-        "get_device_capability": lambda device=None: (9, 0),
+        "get_device_name": _constant("kernelgym emulator"),
+        "get_device_capability": _constant((9, 0)),
         "get_device_properties": _properties,
-        "is_current_stream_capturing": lambda: False,
-        "manual_seed": torch.manual_seed,
-        "manual_seed_all": torch.manual_seed,
+        "is_current_stream_capturing": _constant(False),
+        "manual_seed": _constant(None),
+        "manual_seed_all": _constant(None),
     }
     before = {name: getattr(torch.cuda, name) for name in replaced}
     for name, value in replaced.items():

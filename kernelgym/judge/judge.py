@@ -61,6 +61,10 @@ class Judge:
     ) -> None:
         self.close()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Judge:
+        """The judge itself: Gymnasium copies an environment's arguments, and processes cannot be."""
+        return self
+
     def evaluate(self, task: Task | str, workspace: Any) -> Verdict:
         """Judges one candidate.
 

@@ -16,6 +16,7 @@ from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import baselines, protocol
 from kernelgym.judge.check import Checker, CheckFailed, Observed
+from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.counters import emulated_counters
 from kernelgym.judge.inputs import Salt
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
@@ -39,8 +40,10 @@ from kernelgym.judge.verdict import (
 )
 from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
-from kernelgym.toolchain.emulator import EmulatorReport, parse_report
+from kernelgym.toolchain.emulator_report import EmulatorReport, parse_report
 from kernelgym.toolchain.service import BuildService
+from kernelgym.toolchain.sourcemap import SourceMap
+from kernelgym.toolchain.units import written_at
 
 __all__ = ["Judgement"]
 
@@ -72,8 +75,9 @@ class Judgement:
         self._zygote = zygote
         self._salt = Salt.make(config.seed, task.id)
         self._builds: list[BuildResult] = []
+        self._requests: list[BuildRequest] = []
         self._seconds: dict[str, float] = {}
-        self._protections: tuple[str, ...] = ()
+        self._checker: Checker | None = None
         self._train = True
         self._output = ""
 
@@ -93,6 +97,7 @@ class Judgement:
             reference = Reference(self._task, self._size, self._config, self._salt, self._device)
             self._train = reference.train
             checker = Checker(reference, self._config)
+        self._checker = checker
         failure: CheckFailed | None = None
         try:
             with self._phase("check"), self._candidate("fast") as candidate:
@@ -148,7 +153,17 @@ class Judgement:
                 return None, None
         if isinstance(answer, protocol.Failed):
             return observed, None
-        return observed, parse_report(answer.text, self._builds, self._files)
+        kit = self._service.emulator()
+        return observed, parse_report(answer.text, map_place=self._place, hidden=(kit.directory,))
+
+    def _place(self, file: str, line: int) -> tuple[str, int]:
+        """Where in the workspace a compiled file and line come from."""
+        source_map = SourceMap(self._files)
+        for request in self._requests:
+            place = written_at(request, source_map, file, line)
+            if place is not None:
+                return place.file, place.line
+        return "", 0
 
     def _found(self, report: EmulatorReport, observed: Observed | None) -> CheckFailed | None:
         """What the instrumented run found wrong, as a failure."""
@@ -186,6 +201,7 @@ class Judgement:
 
     @contextlib.contextmanager
     def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
+        kit = self._service.emulator()
         scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
         try:
             with CandidateProcess(self._zygote, self._build, self._config.run_timeout) as candidate:
@@ -195,10 +211,10 @@ class Judgement:
                         target="emulator",
                         variant=variant,
                         scratch=str(scratch),
-                        policy=self._service.candidate_policy(
-                            scratch, memory_bytes=self._config.memory_limit
+                        policy=candidate_policy(
+                            self._config, scratch, (kit.directory, self._service.cache.root)
                         ),
-                        runtime=self._service.emulator_runtime(),
+                        runtime=str(kit.runtime),
                         order=_PERMUTED_ORDER if variant == "checked" else 0,
                         access_budget=_ACCESS_BUDGET,
                         track=variant == "checked",
@@ -214,6 +230,7 @@ class Judgement:
         with self._phase("build"):
             result = self._service.build(request, timeout=self._config.build_timeout)
         self._builds.append(result)
+        self._requests.append(request)
         return result
 
     @contextlib.contextmanager
@@ -265,10 +282,10 @@ class Judgement:
                 precision=config.precision,
                 size=self._size,
                 mode="train" if self._train else "eval",
-                compiler=self._service.compiler_version(),
+                compiler=self._service.emulator().compiler,
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
-                protections=self._protections,
+                protections=self._checker.protections if self._checker else (),
             ),
             diagnostics=tuple(diagnostics),
             build=self._build_record(),

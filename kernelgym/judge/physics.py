@@ -28,6 +28,7 @@ class DeviceModel:
         launch_seconds: From one kernel's end to the next one's start.
         lsu_per_cycle: Warp-wide load or store requests that a multiprocessor issues per cycle.
         atomic_rate: Atomic operations per second on distinct addresses, whole device.
+        atomic_latency: Seconds between two atomic operations on one address.
         barrier_cycles: Cycles that a block-wide barrier costs its block.
     """
 
@@ -40,6 +41,7 @@ class DeviceModel:
     launch_seconds: float
     lsu_per_cycle: float = 1.0
     atomic_rate: float = 2e10
+    atomic_latency: float = 2e-9
     barrier_cycles: float = 30.0
 
 
@@ -79,7 +81,7 @@ def kernel_seconds(device: DeviceModel, blocks: int, counts: Mapping[str, float]
         device: Whose rates.
         blocks: Blocks in the grid.
         counts: `dram_bytes_read`, `dram_bytes_written`, `sectors`, `requests`,
-            `shared_wavefronts`, `atomic_wavefronts` and `barriers` of the launch.
+            `shared_wavefronts`, `atomics`, `atomic_serialisations` and `barriers` of the launch.
 
     Returns:
         Seconds, the launch included.
@@ -94,6 +96,9 @@ def kernel_seconds(device: DeviceModel, blocks: int, counts: Mapping[str, float]
     issue_rate = device.multiprocessors * device.clock * device.lsu_per_cycle
     issue = (count("requests") + count("shared_wavefronts")) / issue_rate
     barriers = count("barriers") * device.barrier_cycles / (device.clock * device.multiprocessors)
-    atomics = count("atomic_wavefronts") / device.atomic_rate
+    # Operations on one address go one after another, each waiting for the one before.
+    atomics = count("atomics") / device.atomic_rate + count("atomic_serialisations") * (
+        device.atomic_latency / device.multiprocessors
+    )
     slowest = max(dram, through_l2, issue, barriers, atomics)
     return device.launch_seconds + slowest / used

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
+from kernelgym.toolchain.confinement import Policy
 
 __all__ = [
     "Answer",
@@ -78,7 +79,7 @@ class Setup:
     target: str
     variant: str
     scratch: str
-    policy: Any = None
+    policy: Policy | None = None
     runtime: str = ""
     order: int = 0
     access_budget: int = 0

@@ -10,14 +10,15 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
 from kernelgym.judge.operators import operator_kind
 from kernelgym.toolchain.build import Diagnostic, SourceFile
-from kernelgym.toolchain.diagnostics import SourceMap, excerpt
-from kernelgym.toolchain.lexer import Kind, code_tokens
+from kernelgym.toolchain.diagnostics import place_at
+from kernelgym.toolchain.lexer import Kind, code_tokens, tokenize
+from kernelgym.toolchain.sourcemap import Place, SourceMap
 
 __all__ = ["Finding", "screen"]
 
@@ -62,7 +63,12 @@ def screen(files: Sequence[SourceFile], ruleset: str) -> Finding | None:
         return Finding("workspace.no_entry", f"expected a file {_ENTRY_FILE}, got {have}")
     if ruleset != "strict":
         return None
-    found = [*_python_findings(entry), *_cpp_findings(files)]
+    source_map = SourceMap(files)
+    places = [*_python_findings(entry), *_cpp_findings(files, source_map)]
+    found = [
+        place_at(source_map, place, "error", text, tool="screen", code="rule.torch_compute")
+        for place, text in places
+    ]
     if not found:
         return None
     first = found[0]
@@ -77,7 +83,7 @@ def screen(files: Sequence[SourceFile], ruleset: str) -> Finding | None:
 # --- Python ----------------------------------------------------------------------------------
 
 
-def _python_findings(file: SourceFile) -> Iterator[Diagnostic]:
+def _python_findings(file: SourceFile) -> Iterator[tuple[Place, str]]:
     try:
         tree = ast.parse(file.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -100,7 +106,7 @@ def _python_findings(file: SourceFile) -> Iterator[Diagnostic]:
         elif isinstance(node, ast.Call):
             text = _call_finding(node, names, submodules)
         if text is not None:
-            yield _diagnostic(file, node.lineno, node.col_offset + 1, text)
+            yield Place(file.path, node.lineno, node.col_offset + 1), text
 
 
 def _torch_names(tree: ast.Module) -> dict[str, str]:
@@ -178,18 +184,19 @@ def _computes(name: str) -> bool:
 # --- C++ -------------------------------------------------------------------------------------
 
 
-def _cpp_findings(files: Sequence[SourceFile]) -> Iterator[Diagnostic]:
-    source_map = SourceMap(files)
+def _cpp_findings(
+    files: Sequence[SourceFile], source_map: SourceMap
+) -> Iterator[tuple[Place, str]]:
     for file in files:
         if file.path.endswith(_CUDA_SUFFIXES):
-            for line, text in _cpp_calls(file.text):
-                yield _diagnostic(file, line, 0, text)
+            texts: Iterable[str] = (file.text,)
         elif file.path.endswith(".py"):
-            for constant in _cpp_strings(file.text):
-                for line, text in _cpp_calls(constant):
-                    path, mapped = source_map.locate(constant, line)
-                    owner = next((f for f in files if f.path == path), file)
-                    yield _diagnostic(owner, mapped, 0, text)
+            texts = _cpp_strings(file.text)
+        else:
+            continue
+        for text in texts:
+            for line, finding in _cpp_calls(text):
+                yield source_map.locate(text, line) or Place(file.path, 0, 0), finding
 
 
 def _cpp_strings(text: str) -> Iterator[str]:
@@ -207,7 +214,7 @@ def _cpp_strings(text: str) -> Iterator[str]:
 
 def _cpp_calls(text: str) -> Iterator[tuple[int, str]]:
     """(line, what) of each call of a torch operator that computes, by its qualified name."""
-    tokens = [token for token in code_tokens(text) if token.directive == 0]
+    tokens = code_tokens(tokenize(text))[0]
     for index in range(len(tokens) - 3):
         space, colons, name, after = tokens[index : index + 4]
         if (
@@ -219,16 +226,3 @@ def _cpp_calls(text: str) -> Iterator[tuple[int, str]]:
             and _computes(name.text)
         ):
             yield name.line, f"calls {space.text}::{name.text}, which computes with torch"
-
-
-def _diagnostic(file: SourceFile, line: int, column: int, text: str) -> Diagnostic:
-    return Diagnostic(
-        file.path,
-        line,
-        column,
-        "error",
-        text,
-        excerpt(file.text, line, column),
-        tool="screen",
-        code="rule.torch_compute",
-    )

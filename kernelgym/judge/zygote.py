@@ -24,6 +24,9 @@ from types import FrameType
 
 import torch
 
+# Every candidate's first watched operator would import this, and spend more than a second on it.
+import torch._dynamo
+
 import kernelgym.judge.candidate
 
 __all__ = ["EXITED", "START", "main"]
@@ -40,6 +43,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 def main(control: socket.socket) -> None:
     """Serves fork requests until the grader hangs up, then kills what is left."""
     torch.set_num_threads(1)
+    threads = os.listdir("/proc/self/task")
+    if len(threads) != 1:
+        raise RuntimeError(f"expected one thread before forking, got {len(threads)}")
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     running: dict[int, int] = {}

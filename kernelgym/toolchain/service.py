@@ -37,11 +37,19 @@ from kernelgym.toolchain.cache import ContentCache
 from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc
 from kernelgym.toolchain.diagnostics import parse_compiler_output, place_at, tidy
 from kernelgym.toolchain.emulated import Emulated
+from kernelgym.toolchain.emulator import EmulatorKit
 from kernelgym.toolchain.flags import Flags, screen_flags
 from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
-from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts, units_of
+from kernelgym.toolchain.units import (
+    TORCH_HEADERS,
+    flat_name,
+    is_cuda,
+    source_texts,
+    units_of,
+    written_at,
+)
 
 __all__ = ["BuildService"]
 
@@ -118,6 +126,16 @@ class BuildService:
     def close(self) -> None:
         """Waits for running compilers and ends the service's threads."""
         self._pool.shutdown(cancel_futures=True)
+
+    def emulator(self) -> EmulatorKit:
+        """The emulator that candidates' libraries are linked to, built on first use.
+
+        Raises:
+            ToolchainFault: g++ is missing, too old, or cannot build it.
+        """
+        toolchain = self._toolchain_for("emulator")
+        assert isinstance(toolchain, Emulated)
+        return toolchain.kit()
 
     def build(self, request: BuildRequest, *, timeout: float) -> BuildResult:
         """Builds what is asked for, or finds it in the cache.
@@ -309,11 +327,7 @@ def _diagnostics(
     sources = source_texts(request)
     found: list[Diagnostic] = []
     for finding in record.findings:
-        place: Place | None = None
-        if finding.source in sources:
-            place = source_map.locate(sources[finding.source], finding.line)
-        elif source_map.has_file(finding.source):
-            place = Place(finding.source, finding.line, 0)
+        place = written_at(request, source_map, finding.source, finding.line)
         found.append(
             place_at(
                 source_map,

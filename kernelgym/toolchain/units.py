@@ -8,9 +8,18 @@ import re
 from pathlib import Path
 
 from kernelgym.toolchain.build import BuildRequest, SourceFile
+from kernelgym.toolchain.sourcemap import Place, SourceMap
 from kernelgym.toolchain.translation import translation_units
 
-__all__ = ["TORCH_HEADERS", "flat_name", "is_cuda", "origin", "source_texts", "units_of"]
+__all__ = [
+    "TORCH_HEADERS",
+    "flat_name",
+    "is_cuda",
+    "origin",
+    "source_texts",
+    "units_of",
+    "written_at",
+]
 
 TORCH_HEADERS = Path(__file__).parent / "include" / "torch"
 """The stand-in for torch's C++ headers."""
@@ -53,6 +62,23 @@ def source_texts(request: BuildRequest) -> dict[str, str]:
         for name, texts in inline.items()
         for index, text in enumerate(texts)
     }
+
+
+def written_at(request: BuildRequest, source_map: SourceMap, name: str, line: int) -> Place | None:
+    """Where in the workspace a compiled line was written.
+
+    Args:
+        request: What was built.
+        source_map: The map of its workspace.
+        name: What the compiler knew the text as: see `source_texts`, or a file's path.
+        line: 1-based.
+    """
+    texts = source_texts(request)
+    if name in texts:
+        return source_map.locate(texts[name], line)
+    if source_map.has_file(name):
+        return Place(name, line, 0)
+    return None
 
 
 def origin(unit: str, line: int) -> tuple[str, int]:

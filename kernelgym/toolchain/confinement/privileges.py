@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import resource
+from collections.abc import Iterable
 
 from .libc import libc, prctl
 from .policy import NOBODY, Policy
@@ -51,22 +52,36 @@ def drop_user(policy: Policy) -> bool:
         Whether it did: it does not where `NOBODY` could not reach a path of the policy (an
         interpreter below `/root`), for then nothing would run.
     """
-    paths = [os.getcwd(), *filter(os.path.exists, (*policy.readable, *policy.writable))]
+    if not _reachable_by_nobody(policy.readable):
+        return False
+    _give(policy.writable, NOBODY)
+    if _reachable_by_nobody((os.getcwd(), *policy.writable)) and become_nobody():
+        return True
+    # Root without its privileges could not enter folders that are somebody else's.
+    _give(policy.writable, 0)
+    return False
+
+
+def _give(paths: Iterable[str], owner: int) -> None:
+    for path in filter(os.path.isdir, paths):
+        for folder, _, names in os.walk(path):
+            for name in (".", *names):
+                # Of other commands in the same folder, temporary files come and go.
+                with contextlib.suppress(FileNotFoundError, PermissionError):
+                    os.chown(os.path.join(folder, name), owner, owner, follow_symlinks=False)
+
+
+def _reachable_by_nobody(paths: Iterable[str]) -> bool:
+    present = [path for path in paths if os.path.exists(path)]
     try:
-        for path in filter(os.path.isdir, policy.writable):
-            for folder, _, names in os.walk(path):
-                for name in (".", *names):
-                    # Of other commands in the same folder, temporary files come and go.
-                    with contextlib.suppress(FileNotFoundError):
-                        os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
     except OSError:
         return False
-    reachable = all(os.access(path, os.R_OK, effective_ids=True) for path in paths)
+    reachable = all(os.access(path, os.R_OK, effective_ids=True) for path in present)
     os.seteuid(0)
     os.setegid(0)
-    return reachable and become_nobody()
+    return reachable
 
 
 def become_nobody() -> bool:

@@ -1,0 +1,48 @@
+"""What a candidate's process may still do: the policy that it is confined by."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import site
+import sys
+from collections.abc import Iterable
+
+import kernelgym
+from kernelgym.config import JudgeConfig
+from kernelgym.toolchain.confinement import Policy
+from kernelgym.toolchain.sandbox import SYSTEM_PATHS
+
+__all__ = ["candidate_policy"]
+
+_FILE_BYTES = 64 * 2**20
+_MAX_THREADS = 256
+
+
+def candidate_policy(
+    config: JudgeConfig, scratch: pathlib.Path, readable: Iterable[pathlib.Path]
+) -> Policy:
+    """The policy for one candidate.
+
+    It reads Python, torch, kernelgym and its builds, writes its scratch folder, starts threads but
+    no processes, and has no network. `memory_bytes` is what it may take beyond what the process
+    has mapped already when it is confined.
+
+    Args:
+        config: Gives the level, and the limits on time and memory.
+        scratch: Its folder.
+        readable: Folders of the toolchain that it loads libraries from.
+    """
+    python = {sys.prefix, sys.base_prefix, *site.getsitepackages(), *filter(None, sys.path)}
+    package = str(pathlib.Path(kernelgym.__file__).parent)
+    folders = {os.path.realpath(path) for path in (*python, package, *map(str, readable))}
+    return Policy(
+        level=config.protection,
+        readable=(*SYSTEM_PATHS, *sorted(filter(os.path.exists, folders))),
+        writable=(str(scratch),),
+        cpu_seconds=int(config.run_timeout) + 30,
+        memory_bytes=config.memory_limit,
+        file_bytes=_FILE_BYTES,
+        max_processes=_MAX_THREADS,
+        new_processes=False,
+    )
