@@ -69,7 +69,9 @@ def evaluate(
     elif form == "text":
         from kernelgym.cli.verdict_view import panel
 
-        output().print(panel(verdict, _least_bytes(found, verdict)))
+        console = output()
+        least = _least_bytes(found, verdict)
+        console.print(panel(verdict, least, framed=console.is_terminal))
     else:
         _print_problems(form, verdict, candidate)
     finish(exit_of(verdict.outcome))
@@ -101,7 +103,8 @@ def watch(task: _TaskName, files: _Files, *, config: JudgeConfig) -> None:
                     )
                     continue
                 console.print(one_line(verdict, now))
-                console.print(panel(verdict, _least_bytes(found, verdict)))
+                least = _least_bytes(found, verdict)
+                console.print(panel(verdict, least, framed=console.is_terminal))
         except KeyboardInterrupt:
             console.print("Stopped.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from kernelgym.feedback import printable
 
@@ -12,25 +12,30 @@ if TYPE_CHECKING:
 
 __all__ = ["errors", "output", "plain", "problem"]
 
+_PIPE_WIDTH = 240
+
 
 def output() -> Console:
-    """A console on stdout; without a terminal it writes plain text, and never wraps it."""
-    from rich.console import Console
-
-    terminal = sys.stdout.isatty()
-    return Console(highlight=False, soft_wrap=not terminal)
+    """A console on stdout; without a terminal it writes plain text, and hardly wraps it."""
+    return _console(sys.stdout)
 
 
 def errors() -> Console:
     """The same on stderr."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+    return _console(sys.stderr)
 
 
 def plain(text: str) -> None:
     """Writes text to stdout as it is: for machines."""
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    terminal = stream.isatty()
+    width = None if terminal else _PIPE_WIDTH
+    return Console(file=stream, highlight=False, soft_wrap=not terminal, width=width)
 
 
 def problem(text: str) -> None:

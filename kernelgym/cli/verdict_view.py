@@ -53,12 +53,15 @@ def one_line(verdict: Verdict, first: str = "") -> Text:
     return text
 
 
-def panel(verdict: Verdict, least_bytes: int | None = None) -> RenderableType:
+def panel(
+    verdict: Verdict, least_bytes: int | None = None, *, framed: bool = True
+) -> RenderableType:
     """Everything that helps with the next edit.
 
     Args:
         verdict: What to show.
         least_bytes: The task's compulsory traffic, which the counted bytes are compared with.
+        framed: Whether to draw a frame; without it, the text suits files and pipes.
     """
     # Imported here: the table of reasons belongs to the judge, and help must not wait for it.
     from kernelgym.judge.reasons import REASONS
@@ -85,11 +88,14 @@ def panel(verdict: Verdict, least_bytes: int | None = None) -> RenderableType:
         title.append(f"  {verdict.reason}", style="not bold")
     footer = f"{where.device}, size {where.size}, {where.protocol}, {where.ruleset}"
     took = sum(seconds for _, seconds in verdict.seconds)
+    foot = Text(f"{footer}; judged in {took:.1f} s", style="dim")
+    if not framed:
+        return Group(title, *parts, foot)
     return Panel(
         Group(*parts) if parts else Text("No problem found."),
         title=title,
         title_align="left",
-        subtitle=Text(f"{footer}; judged in {took:.1f} s", style="dim"),
+        subtitle=foot,
         subtitle_align="right",
         border_style=style,
     )

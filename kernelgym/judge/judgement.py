@@ -275,7 +275,7 @@ class Judgement:
             source_hash=source_hash(self._files),
             provenance=Provenance(
                 kernelgym=__version__,
-                torch=torch.__version__,
+                torch=str(torch.__version__),
                 device="emulator",
                 protocol=config.protocol,
                 ruleset=config.ruleset,
