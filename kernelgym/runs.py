@@ -39,6 +39,7 @@ RUN_FILE = "run.json"
 TRACE_FILE = "trace.jsonl"
 
 OnTurn = Callable[[dict[str, Any]], None]
+OnAction = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +101,7 @@ def play(
     *,
     judge: SupportsEvaluate,
     on_start: Callable[[Task], None] = lambda task: None,
+    on_action: OnAction = lambda text: None,
     on_turn: OnTurn = lambda info: None,
     on_end: Callable[[TaskResult], None] = lambda result: None,
 ) -> list[TaskResult]:
@@ -112,7 +114,9 @@ def play(
         out: The run's folder.
         judge: Stays open.
         on_start: Called before an episode.
-        on_turn: Called after each turn with the environment's info and the turn's `reward`.
+        on_action: Called with the agent's text before it is applied and judged.
+        on_turn: Called after each turn with the environment's info and besides `reward`, `action`,
+            `changed` (whether the files are others now) and `judged` (whether the verdict is new).
         on_end: Called after an episode, also for one that is skipped.
 
     Returns:
@@ -126,7 +130,7 @@ def play(
     done = _finished(root, plan.reward)
     results: list[TaskResult] = []
     env = KernelEnv(list(tasks), max_turns=plan.max_turns, reward=plan.reward, judge=judge)
-    recorded = RecordTrace(_Told(env, on_turn), root / TRACE_FILE)
+    recorded = RecordTrace(_Told(env, on_action, on_turn), root / TRACE_FILE)
     try:
         for task in tasks:
             if task.id in done:
@@ -175,15 +179,31 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 
 class _Told(gym.Wrapper[Any, str, Any, str]):
-    """Tells a callback of each turn."""
+    """Tells callbacks of each turn."""
 
-    def __init__(self, env: gym.Env[Any, str], on_turn: OnTurn) -> None:
+    def __init__(self, env: gym.Env[Any, str], on_action: OnAction, on_turn: OnTurn) -> None:
         super().__init__(env)
+        self._on_action = on_action
         self._on_turn = on_turn
+        self._before: dict[str, Any] = {}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observation, self._before = self.env.reset(seed=seed, options=options)
+        return observation, self._before
 
     def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        self._on_action(action)
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._on_turn({**info, "reward": float(reward), "action": action})
+        news = {
+            "reward": float(reward),
+            "action": action,
+            "changed": info["workspace"] != self._before["workspace"],
+            "judged": info["verdict"] is not self._before["verdict"],
+        }
+        self._before = info
+        self._on_turn({**info, **news})
         return observation, reward, terminated, truncated, info
 
 

@@ -77,8 +77,8 @@ def panel(
     if verdict.build is not None:
         parts.extend(_diagnostic(problem) for problem in verdict.build.warnings)
     facts = _facts(verdict, least_bytes)
-    if facts.row_count:
-        parts.append(facts)
+    if facts:
+        parts.append(_table(facts) if framed else _lines(facts))
     if verdict.output:
         parts.append(Text("The candidate printed:", style="bold"))
         parts.append(Text(_safe(clip(verdict.output, _MAX_OUTPUT)), style="dim"))
@@ -127,16 +127,32 @@ def _place(problem: Diagnostic) -> str:
     return _safe(":".join([problem.file, *numbers]) + ":")
 
 
-def _facts(verdict: Verdict, least_bytes: int | None) -> Table:
+def _table(facts: list[tuple[str, Text]]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(name, value)
+    return table
+
+
+def _lines(facts: list[tuple[str, Text]]) -> Text:
+    width = max(len(name) for name, _ in facts)
+    return Text("\n").join(Text(f"{name:{width}}  ") + value for name, value in facts)
+
+
+def _facts(verdict: Verdict, least_bytes: int | None) -> list[tuple[str, Text]]:
+    facts: list[tuple[str, Text]] = []
+
+    def add(name: str, value: str | Text) -> None:
+        facts.append((name, Text(value) if isinstance(value, str) else value))
+
     if verdict.correctness is not None:
         for name, value in _correctness(verdict.correctness):
-            table.add_row(name, value)
+            add(name, value)
     if verdict.timing is not None:
         timing = verdict.timing
-        table.add_row("time", _time(timing.candidate))
+        add("time", _time(timing.candidate))
         for name, baseline, speedup in (
             ("eager", timing.eager, timing.speedup_eager),
             ("compile", timing.compile, timing.speedup_compile),
@@ -147,34 +163,34 @@ def _facts(verdict: Verdict, least_bytes: int | None) -> Table:
                     style = "bold green" if speedup.low > 1 else "bold red"
                     row.append(f"  {speedup.value:.2f}x", style=style)
                     row.append(f" [{speedup.low:.2f}, {speedup.high:.2f}]", style="dim")
-                table.add_row(f"  against {name}", row)
+                add(f"  against {name}", row)
         if timing.light_fraction is not None:
-            table.add_row("speed of light", f"{timing.light_fraction:.1%} of what physics allows")
+            add("speed of light", f"{timing.light_fraction:.1%} of what physics allows")
     if verdict.coverage is not None:
         share = verdict.coverage
-        table.add_row(
+        add(
             "device time",
             f"own {share.own:.0%}, library {share.library:.0%}, foreign {share.foreign:.0%}",
         )
     if verdict.counters is not None:
         total = verdict.counters.total
         if least_bytes:
-            table.add_row("traffic", _traffic(total, least_bytes))
+            add("traffic", _traffic(total, least_bytes))
         for kernel in sorted(verdict.counters.kernels, key=lambda one: -one.time)[:_MAX_KERNELS]:
-            table.add_row(_safe(clip(kernel.name, 64)), _kernel(kernel))
+            add(_safe(clip(kernel.name, 64)), _kernel(kernel))
         source = " (sampled)" if verdict.counters.sampled else ""
-        table.add_row("counted by", f"{verdict.counters.source}{source}")
+        add("counted by", f"{verdict.counters.source}{source}")
     if verdict.build is not None:
         for resources in verdict.build.kernels[:_MAX_KERNELS]:
-            table.add_row(
+            add(
                 _safe(clip(resources.name, 64)),
                 f"registers {resources.registers}, shared {resources.shared_bytes} B, "
                 f"spills {resources.spill_store_bytes} B (nvcc)",
             )
-        table.add_row("build", verdict.build.path + (" (cached)" if verdict.build.cached else ""))
+        add("build", verdict.build.path + (" (cached)" if verdict.build.cached else ""))
     if verdict.peak_memory is not None:
-        table.add_row("peak memory", format_bytes(verdict.peak_memory))
-    return table
+        add("peak memory", format_bytes(verdict.peak_memory))
+    return facts
 
 
 def _correctness(check: Correctness) -> list[tuple[str, str]]:

@@ -1,0 +1,241 @@
+"""The demonstration: agents edit CUDA code in front of you, and every step is really judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelgym.config import JudgeConfig
+from kernelgym.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kernelgym.runner import Agent
+    from kernelgym.runs import TaskResult
+    from kernelgym.tasks import Task
+
+__all__ = ["ScriptedAgent", "play_demo", "script"]
+
+_SCRIPTED_TASK = "L1/23"
+_SEARCHED_TASK = "L2/12"
+_MAX_TURNS = 8
+_SEARCH_TURNS = 3
+_DIFF_LINES = 48
+
+
+class ScriptedAgent:
+    """Sends texts that were written before: the mistakes in them are ones that people make.
+
+    Args:
+        texts: One for each turn.
+    """
+
+    def __init__(self, texts: tuple[str, ...]) -> None:
+        self._texts = texts
+        self._left: Iterator[str] = iter(())
+
+    def reset(self, info: dict[str, Any]) -> None:
+        """Starts from the first text."""
+        self._left = iter(self._texts)
+
+    def __call__(self, observation: Any, info: dict[str, Any]) -> str:
+        """The next text; after the last one, `submit`."""
+        return next(self._left, "submit")
+
+
+def script() -> tuple[str, ...]:
+    """The texts of the scripted agent, for task L1/23."""
+    folder = importlib.resources.files("kernelgym") / "templates"
+    found = sorted(
+        (entry for entry in folder.iterdir() if entry.name.startswith("demo_")),
+        key=lambda entry: entry.name,
+    )
+    return tuple(entry.read_text(encoding="utf-8") for entry in found)
+
+
+def play_demo(out: Path, console: Console) -> bool:
+    """Plays the demonstration and writes its run folder and report.
+
+    Args:
+        out: The folder; one of an earlier demonstration is replaced.
+        console: Where to show it.
+
+    Returns:
+        Whether every task ended with a correct kernel.
+
+    Raises:
+        UsageError: `out` holds something else.
+        EnvironmentFault: Nothing can be judged on this machine.
+    """
+    from kernelgym.judging import LazyJudge
+    from kernelgym.report import write_report
+
+    _make_room(out)
+    begin = time.perf_counter()
+    console.print(
+        "[bold]kernelgym[/]: an agent gets a PyTorch program and replaces its work by CUDA code. "
+        "Nothing below is a mock: each edit is compiled, run and checked by the judge."
+    )
+    judge = LazyJudge(JudgeConfig(device="cpu"))
+    try:
+        _warm_up(console)
+        results = [_play(_SCRIPTED_TASK, ScriptedAgent(script()), _MAX_TURNS, out, judge, console)]
+        results.append(_play(_SEARCHED_TASK, _search(), _SEARCH_TURNS, out, judge, console))
+    finally:
+        judge.close()
+    pages = [write_report(folder, folder / "report.html") for folder in sorted(out.iterdir())]
+    _farewell(console, pages, time.perf_counter() - begin)
+    for result in results:
+        if result.fault:
+            console.print(f"{result.task_id}: {result.fault}", markup=False)
+    return all(result.solved for result in results)
+
+
+@dataclasses.dataclass
+class _Show:
+    """Prints an episode while it is played."""
+
+    console: Console
+    whose: str
+
+    def start(self, task: Task) -> None:
+        self.console.print()
+        self.console.print(f"[bold]── {task.id} {task.name}[/], played by {self.whose}")
+        self.console.print(
+            f"reference.py (size small), to be beaten:\n{_body(task.source('small'))}",
+            markup=False,
+            style="dim",
+        )
+
+    def action(self, text: str) -> None:
+        said = text.split("\n\n")[0].replace("\n", " ")
+        if said and not said.startswith(("```", "<<<", "model_new.py")):
+            self.console.print(f"\n[bold cyan]agent[/] {_escape(said)}")
+        else:
+            self.console.print("\n[bold cyan]agent[/] sends an edit")
+
+    def turn(self, info: dict[str, Any]) -> None:
+        from kernelgym.cli.verdict_view import one_line
+
+        if info["edit_error"]:
+            self.console.print(f"[red]not applied[/] {_escape(info['edit_error'])}")
+            return
+        self._show_diff(info)
+        verdict = info["verdict"]
+        if verdict is None or not info["judged"]:
+            return
+        took = sum(seconds for _, seconds in verdict.seconds)
+        self.console.print(one_line(verdict, f"judge {took:.1f} s  "))
+        for problem in verdict.diagnostics[:2]:
+            for line in problem.excerpt.splitlines():
+                self.console.print(f"      {line}", markup=False, style="red")
+        check = verdict.correctness
+        if check is not None and check.pattern:
+            self.console.print(f"      {check.pattern}", markup=False, style="red")
+
+    def _show_diff(self, info: dict[str, Any]) -> None:
+        from rich.syntax import Syntax
+
+        workspace = info["workspace"]
+        if not info["changed"]:
+            return
+        lines = workspace.parent.diff(workspace).splitlines()[2:]
+        shown = lines[:_DIFF_LINES]
+        if len(lines) > len(shown):
+            shown.append(f"… {len(lines) - len(shown)} more lines")
+        text = "\n".join(shown)
+        if self.console.is_terminal:
+            self.console.print(Syntax(text, "diff", background_color="default"))
+        else:
+            self.console.print(text, markup=False)
+
+
+def _play(
+    task_id: str, agent: Agent, max_turns: int, out: Path, judge: Any, console: Console
+) -> TaskResult:
+    from kernelgym import runs, tasks
+
+    name = type(agent).__name__
+    show = _Show(console, "a scripted agent" if isinstance(agent, ScriptedAgent) else name)
+    task = tasks.get(task_id)
+    plan = runs.RunPlan(name, (task.id,), judge.config, max_turns, versions=runs.versions())
+    return runs.play(
+        plan,
+        [task],
+        agent,
+        out / runs.folder_name(task),
+        judge=judge,
+        on_start=show.start,
+        on_action=show.action,
+        on_turn=show.turn,
+    )[0]
+
+
+def _search() -> Agent:
+    from kernelgym import agents
+
+    agent: Agent = agents.get("search")
+    return agent
+
+
+def _warm_up(console: Console) -> None:
+    """Builds the emulator, once for each machine, before anybody waits for a verdict."""
+    from kernelgym.toolchain.cache import default_cache_root
+    from kernelgym.toolchain.emulated import Emulated
+
+    start = time.perf_counter()
+    with console.status("Building the emulator, once for this machine…"):
+        Emulated(default_cache_root() / "kits").kit()
+    took = time.perf_counter() - start
+    if took > 1:
+        console.print(f"The emulator was built in {took:.1f} s; this happens once.", style="dim")
+
+
+def _make_room(out: Path) -> None:
+    if out.exists():
+        runs = [entry / "run.json" for entry in out.iterdir()] if out.is_dir() else []
+        if not out.is_dir() or not all(path.exists() for path in runs):
+            raise UsageError(f"--out: expected a new folder or that of a demonstration, got {out}")
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+
+
+def _farewell(console: Console, pages: list[Path], took: float) -> None:
+    console.print()
+    console.print("[bold]── Where to look next[/]")
+    console.print(f"Played in {took:.0f} s. What happened, with diffs and plots:", markup=False)
+    for page in pages:
+        console.print(f"  {page}", markup=False)
+    for command, what in (
+        ("kernelgym tasks", "the 250 tasks"),
+        (
+            "kernelgym workspace L1/19 my-relu",
+            "a folder to try one yourself, or with a coding agent",
+        ),
+        ("kernelgym run --agent search --task L1/1,L1/40 --out runs/first", "let an agent play"),
+        ("kernelgym doctor", "what this machine has, and what a GPU or nvcc would add"),
+        ("README.md, docs/", "the environment for your own agents, step by step"),
+    ):
+        console.print(f"  {command:66} {what}", markup=False)
+
+
+def _body(source: str) -> str:
+    """The program without its head and blank lines: what matters in a few lines."""
+    lines = source.split("class Model", 1)
+    kept = "class Model" + lines[1] if len(lines) == 2 else source
+    kept = kept.split("def get_inputs")[0]
+    return "\n".join(f"  {line}" for line in kept.splitlines() if line.strip())
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    from kernelgym.feedback import printable
+
+    return escape(printable(text))
