@@ -6,11 +6,14 @@ states.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelgym.errors import TaskFormatError
 from kernelgym.tasks.laws import InputSpec, Law, read_law
@@ -70,18 +73,18 @@ class Facts:
 @functools.lru_cache(maxsize=1024)
 def input_specs(task: Task, size: str) -> tuple[InputSpec, ...]:
     """See `Task.input_specs`."""
-    with fake_tensors():
+    with _blame(task, "get_inputs"), fake_tensors(), _PlainDraws() as plain:
         values = task.module(size).get_inputs()
-    return _specs(task, size, values)
+    return _specs(task, size, values, plain)
 
 
 @functools.lru_cache(maxsize=1024)
 def facts(task: Task, size: str) -> Facts:
     """See `Task.facts`."""
-    module = task.module(size)
-    with fake_tensors():
+    specs = input_specs(task, size)
+    with _blame(task, "Model"), fake_tensors():
+        module = task.module(size)
         values = module.get_inputs()
-        specs = _specs(task, size, values)
         model = module.Model(*module.get_init_inputs())
         parameters = sum(_nbytes(parameter) for parameter in model.parameters())
         training = trace(model.train(), values)
@@ -113,12 +116,46 @@ def _output_rule(task: Task, outputs: tuple[torch.Tensor, ...], stochastic: bool
     return rule
 
 
-def _specs(task: Task, size: str, values: list[Any]) -> tuple[InputSpec, ...]:
+@contextlib.contextmanager
+def _blame(task: Task, part: str) -> Iterator[None]:
+    """Says which task and part an exception comes from: it may be anyone's code."""
+    try:
+        yield
+    except Exception as error:
+        raise TaskFormatError(
+            f"{task.path}: {part}: expected to run on tensors without values, "
+            f"got {type(error).__name__}: {error}"
+        ) from error
+
+
+class _PlainDraws(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
+    """Notes which tensors are nothing but `torch.rand` or `torch.randn`."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self._storages: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and func.overloadpacket is not torch.ops.aten.detach:
+            storage = result.untyped_storage()._cdata
+            if func.overloadpacket in (torch.ops.aten.rand, torch.ops.aten.randn):
+                self._storages.add(storage)
+            else:  # changed in place, or a view
+                self._storages.discard(storage)
+        return result
+
+    def __contains__(self, value: torch.Tensor) -> bool:
+        return value.untyped_storage()._cdata in self._storages
+
+
+def _specs(task: Task, size: str, values: list[Any], plain: _PlainDraws) -> tuple[InputSpec, ...]:
     names = task.file.forward_args
     if not isinstance(values, (list, tuple)) or len(values) > len(names):
         raise TaskFormatError(
             f"{task.id}: get_inputs: expected a list of at most {len(names)} values for forward "
-            f"({', '.join(names)}), got {len(values)}"
+            f"({', '.join(names)}), got "
+            f"{len(values) if isinstance(values, (list, tuple)) else type(values).__name__}"
         )
     laws = task.judge_statement("LAWS", {})
     specs = []
@@ -126,11 +163,13 @@ def _specs(task: Task, size: str, values: list[Any]) -> tuple[InputSpec, ...]:
         if not isinstance(value, torch.Tensor):
             specs.append(InputSpec(name, (), None, None, value))
             continue
-        default = Law("mixed") if value.dtype.is_floating_point else Law("given")
         if name in laws:
             law = read_law(laws[name], task.file.values(size), f"{task.path}: LAWS[{name!r}]")
+        elif value.dtype.is_floating_point and (task.level > 0 or value in plain):
+            law = Law("mixed")
         else:
-            law = default
+            # What a stranger's program computes may have a domain, such as that of a logarithm.
+            law = Law("given")
         specs.append(InputSpec(name, tuple(value.shape), value.dtype, law))
     return tuple(specs)
 

@@ -95,7 +95,7 @@ class TaskFile:
         """The names that a size's preset binds; empty for a file that has one size."""
         if not self.presets:
             return {}
-        return self.presets.get(size, self.presets["full"])
+        return self.presets[size]
 
 
 def parse(text: str, filename: str) -> TaskFile:

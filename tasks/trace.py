@@ -73,11 +73,11 @@ def trace(model: torch.nn.Module, values: Sequence[Any]) -> Trace:
     )
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
     """Notes operators and the storages alive after each."""
 
     def __init__(self, held: Iterable[Any]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self.calls: list[tuple[str, str]] = []
         self.stochastic = False
         self.peak = 0

@@ -32,7 +32,9 @@ class AllocationTracker(TorchDispatchMode):
             pointer, nbytes = storage.data_ptr(), storage.nbytes()
         else:
             pointer, nbytes = tensor.data_ptr(), tensor.numel() * tensor.element_size()
-        if nbytes and pointer not in self._keep:
+        if nbytes:
+            if pointer in self._keep:
+                self._runtime.unregister(pointer)
             self._keep[pointer] = tensor
             self._runtime.register(pointer, nbytes, initialised=True, label=label)
 

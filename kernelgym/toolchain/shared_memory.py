@@ -44,6 +44,8 @@ _ARITHMETIC = frozenset(
         "uint64_t",
     ]
 )
+# What may stand before the brace that opens a function's body, or a block in one.
+_BODY_STARTS = frozenset({")", "const", "noexcept", "mutable", "override", "else", "do", "try"})
 _STATEMENT_STARTS = frozenset({";", "{", "}", ":", ")", "#"})
 
 
@@ -52,9 +54,6 @@ def rewrite_shared(stream: Sequence[Token], index: int, edits: list[Edit]) -> No
     first = index
     while first > 0 and stream[first - 1].text not in _STATEMENT_STARTS:
         first -= 1
-        if stream[first].text == ">" and text_at(stream, first - 1) != "template":
-            first = min(index, first + 1)  # the end of `template <…>`
-            break
     # An alignment may come first, and ends with a parenthesis.
     while first > 0 and stream[first - 1].text == ")":
         opening = matching_opening(stream, first - 1)
@@ -73,7 +72,7 @@ def rewrite_shared(stream: Sequence[Token], index: int, edits: list[Edit]) -> No
     in_function = stream[index].directive > 0 or _in_function(stream, index)
     if "extern" in texts:
         _rewrite_dynamic(statement, in_function, edits)
-    elif in_function and last < len(stream) and "#" not in texts:
+    elif in_function and last < len(stream) and not texts & {"#", "define"}:
         _rewrite_static(statement, stream[last], edits)
     elif text_at(stream, index - 1) == "static":  # the macro brings its own
         edits.append(replaced(stream[index - 1]))
@@ -89,7 +88,7 @@ def _in_function(stream: Sequence[Token], index: int) -> bool:
         elif text == "{":
             depth -= 1
             if depth < 0:
-                if text_at(stream, position - 1) == ")":
+                if text_at(stream, position - 1) in _BODY_STARTS:
                     return True
                 depth = 0
     return False

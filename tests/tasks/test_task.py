@@ -231,6 +231,31 @@ def test_a_malformed_law(tmp_path, law, message):
         task.input_specs("small")
 
 
+def test_what_a_strange_program_computes_keeps_its_domain(tmp_path):
+    text = FILE.replace('LAWS = {"x": ("uniform", 0.5, 2.0)}\n', "")
+    plain = tasks.load_file(write(tmp_path, text))
+    assert [spec.law.kind for spec in plain.input_specs("small")] == ["mixed"]
+    text = text.replace("[torch.rand(rows, *shape)]", "[torch.rand(rows, *shape).softmax(-1)]")
+    computed = tasks.load_file(write(tmp_path, text))
+    assert [spec.law.kind for spec in computed.input_specs("small")] == ["given"]
+    (value,) = computed.draw_inputs("small", seed=0, index=3)
+    assert torch.allclose(value.sum(-1), torch.ones(7, 3))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("torch.rand(rows", "torch.rand(columns", "get_inputs: expected .*NameError: .*columns"),
+        ("x * self.factor", "x * x.sum().item()", "Model: expected to run on tensors without"),
+        ("return [torch.rand(rows, *shape)]", "return 5", r"at most 1 values .* got int"),
+    ],
+)
+def test_a_program_that_fails_is_named(tmp_path, old, new, message):
+    task = tasks.load_file(write(tmp_path, FILE.replace(old, new)))
+    with pytest.raises(TaskFormatError, match=message):
+        task.facts("small")
+
+
 def test_too_many_inputs(tmp_path):
     text = FILE.replace("return [torch", "return [1, torch")
     with pytest.raises(TaskFormatError, match=r"at most 1 values for forward \(x\), got 2"):
