@@ -316,3 +316,11 @@ def test_evaluate_really_judges(tmp_path: Path) -> None:
     assert done.returncode == Exit.COMPILE_ERROR, done.stderr
     assert done.stdout.startswith(f"bad.py:{line}:")
     assert "Traceback" not in done.stderr
+
+
+def test_the_page_lists_every_exit_code() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE)
+    assert [(int(code), name) for code, name in rows] == [(int(one), one.name) for one in Exit]
+    for command in COMMANDS:
+        assert f"kernelgym {command}" in page

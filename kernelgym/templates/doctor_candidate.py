@@ -1,5 +1,7 @@
 """The smallest honest candidate for L1/19: `kernelgym doctor` judges it to see whether that works."""
 
+from typing import Any
+
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
@@ -28,6 +30,6 @@ ops = load_inline(
 class ModelNew(nn.Module):
     """ReLU."""
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         """One kernel over all elements."""
         return ops.relu(x.contiguous())
