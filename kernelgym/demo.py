@@ -115,10 +115,11 @@ class _Show:
 
     def action(self, text: str) -> None:
         said = text.split("\n\n")[0].replace("\n", " ")
-        if said and not said.startswith(("```", "<<<", "model_new.py")):
-            self.console.print(f"\n[bold cyan]agent[/] {_escape(said)}")
-        else:
-            self.console.print("\n[bold cyan]agent[/] sends an edit")
+        if said.strip() == "submit":
+            said = "That is it."
+        elif said.startswith(("```", "<<<", "model_new.py")):
+            said = "(sends an edit)"
+        self.console.print(f"\n[bold cyan]agent[/] {_escape(said)}")
 
     def turn(self, info: dict[str, Any]) -> None:
         from kernelgym.cli.verdict_view import one_line
@@ -135,9 +136,6 @@ class _Show:
         for problem in verdict.diagnostics[:2]:
             for line in problem.excerpt.splitlines():
                 self.console.print(f"      {line}", markup=False, style="red")
-        check = verdict.correctness
-        if check is not None and check.pattern:
-            self.console.print(f"      {check.pattern}", markup=False, style="red")
 
     def _show_diff(self, info: dict[str, Any]) -> None:
         from rich.syntax import Syntax
@@ -212,17 +210,14 @@ def _farewell(console: Console, pages: list[Path], took: float) -> None:
     console.print(f"Played in {took:.0f} s. What happened, with diffs and plots:", markup=False)
     for page in pages:
         console.print(f"  {page}", markup=False)
-    for command, what in (
-        ("kernelgym tasks", "the 250 tasks"),
-        (
-            "kernelgym workspace L1/19 my-relu",
-            "a folder to try one yourself, or with a coding agent",
-        ),
-        ("kernelgym run --agent search --task L1/1,L1/40 --out runs/first", "let an agent play"),
-        ("kernelgym doctor", "what this machine has, and what a GPU or nvcc would add"),
-        ("README.md, docs/", "the environment for your own agents, step by step"),
+    for what, command in (
+        ("the 250 tasks", "kernelgym tasks"),
+        ("try one yourself, or with a coding agent", "kernelgym workspace L1/19 my-relu"),
+        ("let an agent play", "kernelgym run --agent search --task L1/1,L1/40 --out runs/first"),
+        ("what a GPU or nvcc would add on this machine", "kernelgym doctor"),
+        ("the environment for agents of your own", "README.md, docs/environment.md"),
     ):
-        console.print(f"  {command:66} {what}", markup=False)
+        console.print(f"{what}:\n  [bold]{command}[/]")
 
 
 def _body(source: str) -> str:

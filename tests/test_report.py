@@ -152,15 +152,16 @@ def test_hostile_texts_stay_texts(
 
 
 def test_the_best_so_far_is_a_step_and_failures_are_crosses(page: Callable[..., Document]) -> None:
-    document = page(write("# wrong!"), write("# fast=2.0 "), write("# fast=1.5 "))
-    assert document.classes("path").count("cross") == 2  # the wrong one, and submit
+    document = page(write("# wrong!"), write("# fast=2.0 "), write("# fast=1.5 "), "x")
+    # The wrong one, and the one that did not apply; to submit is no failure.
+    assert document.classes("path").count("cross") == 2
     [line] = [
         attributes["points"] or ""
         for name, attributes in document.elements
         if name == "polyline" and attributes["class"] == "best"
     ]
     heights = {point.split(",")[1] for point in line.split()}
-    assert len(line.split()) == 6
+    assert len(line.split()) == 8
     assert len(heights) == 1
 
 

@@ -13,12 +13,12 @@ from kernelgym.cli.exits import guarded
 
 __all__ = ["app", "main"]
 
-_HELP = """Judge CUDA kernels for KernelBench tasks, and let agents write them.
-
-Exit codes: 0 correct (or done), 1 no (unsolved, or unfit machine), 2 usage, 3 rejected,
-4 compile error, 5 runtime error, 6 timeout, 7 incorrect, 8 unsupported, 9 the harness or the
-machine failed, 130 interrupted.
-"""
+_HELP = (
+    "Judge CUDA kernels for KernelBench tasks, and let agents write them.\n\n"
+    "Exit codes: 0 correct (or done), 1 no (unsolved, or unfit machine), 2 usage, 3 rejected, "
+    "4 compile error, 5 runtime error, 6 timeout, 7 incorrect, 8 unsupported, 9 the harness or "
+    "the machine failed, 130 interrupted."
+)
 
 app = typer.Typer(
     name="kernelgym", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False

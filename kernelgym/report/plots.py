@@ -52,7 +52,8 @@ def progress(episode: EpisodeView) -> Markup | None:
     if steps:
         parts.append(_line(steps, "best"))
     for turn in episode.turns:
-        parts.append(_mark(turn.number, turn.verdict, x, y))
+        if turn.verdict is not None or turn.edit_error:
+            parts.append(_mark(turn.number, turn.verdict, x, y))
     said = ", ".join(
         f"turn {turn.number}: {turn.verdict.outcome if turn.verdict else 'no verdict'}"
         + (f" at {speed:.2f}x" if speed is not None else "")
