@@ -80,7 +80,8 @@ def play_demo(out: Path, console: Console) -> bool:
     begin = time.perf_counter()
     console.print(
         "[bold]kernelgym[/]: an agent gets a PyTorch program and replaces its work by CUDA code. "
-        "Nothing below is a mock: each edit is compiled, run and checked by the judge."
+        "Nothing below is a mock: each edit is compiled, run and checked by the judge. Kernels run "
+        "on the emulator here, so their times are modelled from the memory traffic that it counts."
     )
     judge = LazyJudge(JudgeConfig(device="cpu"))
     try:

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from kernelgym.judging import SupportsEvaluate
     from kernelgym.tasks import Task
 
-__all__ = ["RUN_FILE", "TRACE_FILE", "RunPlan", "TaskResult", "folder_name", "play", "read_plan"]
+__all__ = [
+    "RUN_FILE",
+    "TRACE_FILE",
+    "RunPlan",
+    "TaskResult",
+    "folder_name",
+    "play",
+    "read_plan",
+    "versions",
+]
 
 RUN_FILE = "run.json"
 TRACE_FILE = "trace.jsonl"

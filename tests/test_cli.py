@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,8 @@ from typer.testing import CliRunner
 import kernelgym.judge.judge
 from kernelgym import tasks as registry
 from kernelgym._version import __version__
-from kernelgym.cli import app
+from kernelgym.cli import app, console
+from kernelgym.cli.console import Progress
 from kernelgym.cli.exits import Exit, exit_of
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ToolchainFault
@@ -324,3 +326,17 @@ def test_the_page_lists_every_exit_code() -> None:
     assert [(int(code), name) for code, name in rows] == [(int(one), one.name) for one in Exit]
     for command in COMMANDS:
         assert f"kernelgym {command}" in page
+
+
+def test_what_takes_long_is_said_once_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "_PATIENCE_SECONDS", 0.05)
+    with Progress("Judging L1/19…"):
+        time.sleep(0.3)
+    with Progress("quick"):
+        pass
+    time.sleep(0.1)
+    captured = capsys.readouterr()
+    assert captured.err == "kernelgym: Judging L1/19…\n"
+    assert captured.out == ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelgym.cli.catalogue import find_task
-from kernelgym.cli.console import errors, output, plain
+from kernelgym.cli.console import Progress, output, plain
 from kernelgym.cli.exits import exit_of, finish
 from kernelgym.cli.options import judging
 from kernelgym.config import JudgeConfig
@@ -60,7 +60,7 @@ def evaluate(
         raise UsageError(f"--format: expected one of {', '.join(_FORMATS)}, got {form!r}")
     found = find_task(task)
     candidate = read_candidate(files)
-    with errors().status(f"Judging {found.id}…"):
+    with Progress(f"Judging {found.id}…"):
         verdict = _judge(found, candidate, config)
     if as_json:
         from kernelgym.judge.verdict import to_json
@@ -95,7 +95,7 @@ def watch(task: _TaskName, files: _Files, *, config: JudgeConfig) -> None:
                     console.print(f"{now}{candidate}", markup=False)
                     continue
                 try:
-                    with errors().status("Judging…"):
+                    with Progress("Judging…"):
                         verdict = judge.evaluate(found, candidate.workspace)
                 except EnvironmentFault as fault:
                     console.print(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelgym.cli.console import errors, output, plain
+from kernelgym.cli.console import Progress, output, plain
 from kernelgym.feedback import format_bytes
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def tasks(
 
     rows = []
     ids = registry.ids(level)
-    with errors().status("Tracing the references…") as status:
+    with Progress("Tracing the references…") as status:
         for number, task_id in enumerate(ids, 1):
             rows.append(_row(registry.get(task_id), size))
             status.update(f"Tracing the references: {number} of {len(ids)}")
@@ -60,7 +60,7 @@ def show(
     found = find_task(task)
     facts = found.facts(size)
     console = output()
-    console.print(f"[bold]{found.id}[/] {found.name}, size {size}", markup=True)
+    console.print(f"{found.id} {found.name}, size {size}", markup=False, style="bold")
     source = found.source(size)
     if console.is_terminal:
         console.print(Syntax(source, "python", background_color="default"))

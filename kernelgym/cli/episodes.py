@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from kernelgym.cli.catalogue import find_task
-from kernelgym.cli.console import errors, output, plain
+from kernelgym.cli.console import errors, output, plain, problem
 from kernelgym.cli.exits import Exit, finish
 from kernelgym.cli.options import judging
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import UsageError
+from kernelgym.feedback import printable, summary
+from kernelgym.rewards import REWARDS
 
 if TYPE_CHECKING:
     from kernelgym.runs import TaskResult
@@ -34,7 +37,7 @@ def run(
         str, typer.Option(metavar="JSON", help="Arguments of the agent, as a JSON object.")
     ] = "{}",
     max_turns: Annotated[int, typer.Option(help="Turns of an episode.", min=2)] = 8,
-    reward: Annotated[str, typer.Option(help="Name of the reward.")] = "milestone",
+    reward: Annotated[str, typer.Option(help=f"One of {', '.join(REWARDS)}.")] = "milestone",
     config: JudgeConfig,
 ) -> None:
     """Let an agent play tasks; exit code 0 when each of them has a correct kernel.
@@ -83,49 +86,45 @@ def report(
 
 
 class _Progress:
-    """A status line on a terminal, plain lines elsewhere; both on stderr."""
+    """On stderr: a status line on a terminal, else a line for each turn; a line for each task."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
         self._done = 0
-        self._console = errors()
-        self._status = self._console.status("Starting…")
-        self._terminal = sys.stderr.isatty()
-        if self._terminal:
-            self._status.start()
         self._task = ""
+        self._console = errors()
+        self._status = self._console.status("")
+        self._terminal = sys.stderr.isatty()
 
     def start(self, task: Task) -> None:
-        self._task = f"{task.id} {task.name}"
-        self._status.update(f"{self._where()} {self._task}: judging the first turn…")
+        self._task = f"({self._done + 1}/{self._tasks}) {task.id} {task.name}"
+        self._show("first turn…")
+        if self._terminal:
+            self._status.start()
 
     def turn(self, info: dict[str, Any]) -> None:
-        from kernelgym.feedback import summary
-
-        verdict = info["verdict"]
-        said = "the edit did not apply" if info["edit_error"] else "no verdict"
-        if verdict is not None and not info["edit_error"]:
-            said = summary(verdict)
-        line = f"{self._where()} {self._task}, turn {info['turn']}: {said}"
-        if self._terminal:
-            self._status.update(f"{line.replace('[', '(').replace(']', ')')}…")
-        else:
-            self._console.print(line, markup=False)
+        said = "no verdict"
+        if info["edit_error"]:
+            said = "the edit did not apply"
+        elif info["judged"]:
+            said = summary(info["verdict"])
+        line = f"turn {info['turn']}: {said}"
+        self._show(f"{line}; next turn…")
+        if not self._terminal:
+            problem(f"{self._task}, {line}")
 
     def end(self, result: TaskResult) -> None:
+        self.close()
         self._done += 1
-        self._console.print(f"{self._task_line(result)}", markup=False)
+        how = "finished before: " if result.skipped else ""
+        problem(f"({self._done}/{self._tasks}) {result.task_id}: {how}{_said(result)}")
 
     def close(self) -> None:
-        if self._terminal:
-            self._status.stop()
+        self._status.stop()
 
-    def _where(self) -> str:
-        return f"({self._done + 1}/{self._tasks})"
-
-    def _task_line(self, result: TaskResult) -> str:
-        how = "finished before: " if result.skipped else ""
-        return f"({self._done}/{self._tasks}) {result.task_id}: {how}{_said(result)}"
+    def _show(self, text: str) -> None:
+        # As a Text, because a string's brackets would be read as markup.
+        self._status.update(Text(printable(f"{self._task}, {text}")))
 
 
 def _tasks(text: str) -> tuple[tuple[str, ...], list[Task]]:
@@ -155,8 +154,6 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _said(result: TaskResult) -> str:
-    from kernelgym.feedback import summary
-
     if result.fault:
         return f"fault: {result.fault}"
     return summary(result.best) if result.best is not None else "no verdict"
@@ -174,14 +171,7 @@ def _print_results(results: Sequence[TaskResult]) -> None:
         return
     table = Table("task", "turns", "reward", "best", box=None, header_style="bold")
     for result in results:
-        table.add_row(
-            result.task_id, str(result.turns), f"{result.total_reward:g}", _escaped(_said(result))
-        )
+        said = Text(printable(_said(result)))
+        table.add_row(result.task_id, str(result.turns), f"{result.total_reward:g}", said)
     console.print(table)
     console.print(f"solved {solved} of {len(results)}")
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

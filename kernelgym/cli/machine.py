@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from kernelgym.cli.console import errors, output, plain
+from kernelgym.cli.console import Progress, output, plain
 from kernelgym.cli.exits import Exit, finish
 
 __all__ = ["demo", "doctor"]
@@ -23,7 +23,7 @@ def doctor(
     """Say what is here and what is missing; exit code 0 when judging works on this machine."""
     from kernelgym.doctor import examine, fit
 
-    with errors().status("Judging a tiny kernel end to end…"):
+    with Progress("Judging a tiny kernel end to end…"):
         findings = examine()
     if as_json:
         plain(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
@@ -42,7 +42,7 @@ def doctor(
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder of the run; made anew.")] = Path("demo-run"),
+    out: Annotated[Path, typer.Option(help="Folder of the run; made anew.")] = Path("runs/demo"),
 ) -> None:
     """Watch two agents edit CUDA code until it is correct; every step is really judged."""
     from kernelgym.demo import play_demo

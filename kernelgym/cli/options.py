@@ -12,7 +12,7 @@ import typer
 from kernelgym import config as settings
 from kernelgym.config import JudgeConfig
 
-__all__ = ["judging", "rewards_help"]
+__all__ = ["judging"]
 
 _PANEL = "How candidates are judged"
 _DEFAULTS = JudgeConfig()
@@ -34,13 +34,6 @@ def judging(command: Callable[..., None]) -> Callable[..., None]:
         parameters=[*own, *_OPTIONS]
     )
     return run
-
-
-def rewards_help() -> str:
-    """The names of the rewards, for a help text."""
-    from kernelgym.rewards import REWARDS
-
-    return ", ".join(REWARDS)
 
 
 def _option(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from kernelgym.feedback import clip, format_bytes, format_seconds, printable, summary
+from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import (
     Correctness,
     Diagnostic,
@@ -18,9 +17,6 @@ from kernelgym.judge.verdict import (
     Outcome,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    from kernelgym.judge.reasons import Reason
 
 __all__ = ["STYLES", "one_line", "panel"]
 
@@ -47,9 +43,9 @@ def one_line(verdict: Verdict, first: str = "") -> Text:
         text.append(f"  {format_seconds(time.median)} {time.source}", style="dim")
     elif verdict.diagnostics:
         problem = verdict.diagnostics[0]
-        text.append(f"  {_place(problem)} {_safe(problem.text)}")
+        text.append(f"  {_place(problem)} {printable(problem.text)}")
     elif verdict.message:
-        text.append(f"  {_safe(verdict.message.splitlines()[0])}")
+        text.append(f"  {printable(verdict.message.splitlines()[0])}")
     return text
 
 
@@ -63,16 +59,13 @@ def panel(
         least_bytes: The task's compulsory traffic, which the counted bytes are compared with.
         framed: Whether to draw a frame; without it, the text suits files and pipes.
     """
-    # Imported here: the table of reasons belongs to the judge, and help must not wait for it.
-    from kernelgym.judge.reasons import REASONS
-
     style = STYLES[verdict.outcome]
     parts: list[RenderableType] = []
     if verdict.message:
-        parts.append(Text(_safe(verdict.message)))
+        parts.append(Text(printable(verdict.message)))
     reason = REASONS.get(verdict.reason)
     if reason is not None:
-        parts.append(_remedy(reason))
+        parts.append(Text(f"What to do: {reason.remedy}", style="italic"))
     parts.extend(_diagnostic(problem) for problem in verdict.diagnostics)
     if verdict.build is not None:
         parts.extend(_diagnostic(problem) for problem in verdict.build.warnings)
@@ -81,7 +74,7 @@ def panel(
         parts.append(_table(facts) if framed else _lines(facts))
     if verdict.output:
         parts.append(Text("The candidate printed:", style="bold"))
-        parts.append(Text(_safe(clip(verdict.output, _MAX_OUTPUT)), style="dim"))
+        parts.append(Text(printable(clip(verdict.output, _MAX_OUTPUT)), style="dim"))
     where = verdict.provenance
     title = Text(f"{verdict.task}  {verdict.outcome}", style=f"bold {style}")
     if verdict.reason:
@@ -101,22 +94,18 @@ def panel(
     )
 
 
-def _remedy(reason: Reason) -> Text:
-    return Text(f"What to do: {reason.remedy}", style="italic")
-
-
 def _diagnostic(problem: Diagnostic) -> Text:
     text = Text("\n")
     place = _place(problem)
     if place:
         text.append(place + " ", style="bold")
     text.append(f"{problem.severity}: ", style=_SEVERITIES.get(problem.severity, "bold"))
-    text.append(_safe(problem.text))
+    text.append(printable(problem.text))
     if problem.code:
         text.append(f" [{problem.code}]", style="dim")
     for line in problem.excerpt.splitlines():
         caret = not line.strip(" ^~")
-        text.append(f"\n    {_safe(line)}", style="bold green" if caret else "")
+        text.append(f"\n    {printable(line)}", style="bold green" if caret else "")
     return text
 
 
@@ -124,7 +113,7 @@ def _place(problem: Diagnostic) -> str:
     if not problem.file:
         return ""
     numbers = [str(number) for number in (problem.line, problem.column) if number]
-    return _safe(":".join([problem.file, *numbers]) + ":")
+    return printable(":".join([problem.file, *numbers]) + ":")
 
 
 def _table(facts: list[tuple[str, Text]]) -> Table:
@@ -177,13 +166,13 @@ def _facts(verdict: Verdict, least_bytes: int | None) -> list[tuple[str, Text]]:
         if least_bytes:
             add("traffic", _traffic(total, least_bytes))
         for kernel in sorted(verdict.counters.kernels, key=lambda one: -one.time)[:_MAX_KERNELS]:
-            add(_safe(clip(kernel.name, 64)), _kernel(kernel))
+            add(printable(clip(kernel.name, 64)), _kernel(kernel))
         source = " (sampled)" if verdict.counters.sampled else ""
         add("counted by", f"{verdict.counters.source}{source}")
     if verdict.build is not None:
         for resources in verdict.build.kernels[:_MAX_KERNELS]:
             add(
-                _safe(clip(resources.name, 64)),
+                printable(clip(resources.name, 64)),
                 f"registers {resources.registers}, shared {resources.shared_bytes} B, "
                 f"spills {resources.spill_store_bytes} B (nvcc)",
             )
@@ -227,10 +216,6 @@ def _traffic(total: KernelCounters, least: int) -> str:
 
 
 def _kernel(kernel: KernelCounters) -> str:
-    values = "".join(f", {name} {value:.6g}" for name, value in kernel.values)
+    values = "".join(f", {name} {value:.6g}" for name, value in kernel.values if value)
     launches = f"{kernel.launches} launch" + ("" if kernel.launches == 1 else "es")
     return f"{kernel.share:.0%} of the time, {launches}{values}"
-
-
-def _safe(text: str) -> str:
-    return printable(text)

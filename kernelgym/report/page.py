@@ -73,14 +73,13 @@ def render_report(run: RunView) -> str:
     styles = (importlib.resources.files(__package__) / "templates" / "report.css").read_text(
         "utf-8"
     )
-    page = environment.get_template("report.html.j2").render(
+    return environment.get_template("report.html.j2").render(
         run=run,
         styles=styles,
         progress=plots.progress,
         roofline=plots.roofline,
         version=__version__,
     )
-    return page
 
 
 def _phases(verdict: Verdict) -> str:
