@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ScriptedAgent", "play_demo", "script"]
 
 _SCRIPTED_TASK = "L1/23"
-_SEARCHED_TASK = "L2/12"
+_SEARCHED_TASK = "L1/36"
 _MAX_TURNS = 8
 _SEARCH_TURNS = 3
 _DIFF_LINES = 48

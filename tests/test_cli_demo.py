@@ -72,7 +72,7 @@ def test_the_demonstration_shows_each_turn_and_writes_reports(
         "kernelgym doctor",
     ):
         assert expected in text
-    for folder in ("L1-023", "L2-012"):
+    for folder in ("L1-023", "L1-036"):
         assert (tmp_path / "demo" / folder / "report.html").exists()
     # A second demonstration takes the first one's place; anything else is left alone.
     assert demo.play_demo(tmp_path / "demo", Console(file=said))

@@ -115,7 +115,7 @@ def _flop_plot(points: Sequence[_Point], ideal: float, device: DeviceModel, task
     parts.append(_line(top, "ceiling"))
     parts.append(_text(x.end - 4, y(device.fp32_rate) - 5, si(device.fp32_rate, "FLOP/s fp32"),
                        "note", "end"))  # fmt: skip
-    parts.append(_text(x(x.low) + 8, y(roof[0]) - 8, si(device.dram_bandwidth, "B/s"), "note"))
+    parts.append(_text(x.start + 8, y(roof[0]) + 16, si(device.dram_bandwidth, "B/s"), "note"))
     parts.append(_line([(x(ideal), y.start), (x(ideal), y.end)], "ideal"))
     return _with_points(parts, points, x, y, f"Roofline of {task_id}")
 
@@ -139,13 +139,18 @@ def _byte_plot(points: Sequence[_Point], device: DeviceModel, task_id: str) -> M
 def _with_points(
     parts: list[Markup], points: Sequence[_Point], x: Axis, y: Axis, title: str
 ) -> Markup:
+    turns: dict[tuple[int, int], list[int]] = {}
     for point in points:
         kind = "point chosen" if point.best else "point"
         parts.append(
-            Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="5"><title>{}</title></circle>')
-            .format(kind, x(point.x), y(point.y), point.label)
-        )  # fmt: skip
-        parts.append(_text(x(point.x) + 8, y(point.y) + 4, str(point.turn), "note"))
+            Markup(
+                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="5"><title>{}</title></circle>'
+            ).format(kind, x(point.x), y(point.y), point.label)
+        )
+        # Points that lie on one another share a label.
+        turns.setdefault((round(x(point.x) / 8), round(y(point.y) / 8)), []).append(point.turn)
+    for (column, row), numbers in turns.items():
+        parts.append(_text(column * 8 + 10, row * 8 + 4, ", ".join(map(str, numbers)), "note"))
     return _svg(parts, title, "; ".join(point.label for point in points))
 
 
