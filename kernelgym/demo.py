@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.resources
 import shutil
 import time
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import UsageError
+from kernelgym.feedback import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +27,7 @@ _SEARCHED_TASK = "L1/36"
 _MAX_TURNS = 8
 _SEARCH_TURNS = 3
 _DIFF_LINES = 48
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class ScriptedAgent:
@@ -98,12 +99,17 @@ def play_demo(out: Path, console: Console) -> bool:
     return all(result.solved for result in results)
 
 
-@dataclasses.dataclass
 class _Show:
     """Prints an episode while it is played."""
 
-    console: Console
-    whose: str
+    def __init__(self, console: Console, whose: str) -> None:
+        self.console = console
+        self.whose = whose
+        self._waiting = console.status("the judge compiles, runs and checks…")
+
+    def stop(self) -> None:
+        """Ends the spinner, if it is there."""
+        self._waiting.stop()
 
     def start(self, task: Task) -> None:
         self.console.print()
@@ -121,10 +127,13 @@ class _Show:
         elif said.startswith(("```", "<<<", "model_new.py")):
             said = "(sends an edit)"
         self.console.print(f"\n[bold cyan]agent[/] {_escape(said)}")
+        if self.console.is_terminal:
+            self._waiting.start()
 
     def turn(self, info: dict[str, Any]) -> None:
         from kernelgym.cli.verdict_view import one_line
 
+        self.stop()
         if info["edit_error"]:
             self.console.print(f"[red]not applied[/] {_escape(info['edit_error'])}")
             return
@@ -139,8 +148,6 @@ class _Show:
                 self.console.print(f"      {line}", markup=False, style="red")
 
     def _show_diff(self, info: dict[str, Any]) -> None:
-        from rich.syntax import Syntax
-
         workspace = info["workspace"]
         if not info["changed"]:
             return
@@ -148,11 +155,8 @@ class _Show:
         shown = lines[:_DIFF_LINES]
         if len(lines) > len(shown):
             shown.append(f"… {len(lines) - len(shown)} more lines")
-        text = "\n".join(shown)
-        if self.console.is_terminal:
-            self.console.print(Syntax(text, "diff", background_color="default"))
-        else:
-            self.console.print(text, markup=False)
+        for line in shown:
+            self.console.print(printable(line), markup=False, style=_DIFF_STYLES.get(line[:1], ""))
 
 
 def _play(
@@ -164,16 +168,19 @@ def _play(
     show = _Show(console, "a scripted agent" if isinstance(agent, ScriptedAgent) else name)
     task = tasks.get(task_id)
     plan = runs.RunPlan(name, (task.id,), judge.config, max_turns, versions=runs.versions())
-    return runs.play(
-        plan,
-        [task],
-        agent,
-        out / runs.folder_name(task),
-        judge=judge,
-        on_start=show.start,
-        on_action=show.action,
-        on_turn=show.turn,
-    )[0]
+    try:
+        return runs.play(
+            plan,
+            [task],
+            agent,
+            out / runs.folder_name(task),
+            judge=judge,
+            on_start=show.start,
+            on_action=show.action,
+            on_turn=show.turn,
+        )[0]
+    finally:
+        show.stop()
 
 
 def _search() -> Agent:
@@ -185,11 +192,12 @@ def _search() -> Agent:
 
 def _warm_up(console: Console) -> None:
     """Builds the emulator, once for each machine, before anybody waits for a verdict."""
+    from kernelgym.cli.console import Progress
     from kernelgym.toolchain.cache import default_cache_root
     from kernelgym.toolchain.emulated import Emulated
 
     start = time.perf_counter()
-    with console.status("Building the emulator, once for this machine…"):
+    with Progress("building the emulator, once for this machine…"):
         Emulated(default_cache_root() / "kits").kit()
     took = time.perf_counter() - start
     if took > 1:
@@ -231,7 +239,5 @@ def _body(source: str) -> str:
 
 def _escape(text: str) -> str:
     from rich.markup import escape
-
-    from kernelgym.feedback import printable
 
     return escape(printable(text))

@@ -63,7 +63,7 @@ def show(
     console.print(f"{found.id} {found.name}, size {size}", markup=False, style="bold")
     source = found.source(size)
     if console.is_terminal:
-        console.print(Syntax(source, "python", background_color="default"))
+        console.print(Syntax(source, "python", theme="ansi_dark", background_color="default"))
     else:
         console.print(source, markup=False)
     for spec in found.input_specs(size):
