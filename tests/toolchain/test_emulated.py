@@ -149,7 +149,9 @@ def test_no_compiler_is_a_fault_that_says_how_to_get_one(
         Emulated(tmp_path).identity()
 
 
-def test_no_python_headers_is_a_fault_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emulated.sysconfig, "get_path", lambda name: str(tmp_path))
-    with pytest.raises(ToolchainFault, match="apt-get install python3-dev"):
+def test_a_free_threaded_python_is_a_fault_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulated.sysconfig, "get_config_var", lambda name: 1)
+    with pytest.raises(ToolchainFault, match="expected a Python with the GIL"):
         Emulated(tmp_path).identity()
