@@ -46,8 +46,11 @@ assert torch.equal(getattr(module, function)(x), x.relu())
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuildService]:
-    with BuildService(tmp_path_factory.mktemp("cache"), jobs=2) as service:
+def service(
+    emulated_toolchain: Emulated, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BuildService]:
+    cache = tmp_path_factory.mktemp("cache")
+    with BuildService(cache, jobs=2, toolchains={"emulator": emulated_toolchain}) as service:
         yield service
 
 
