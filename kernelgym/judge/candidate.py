@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -222,7 +222,7 @@ class _Candidate:
         already = len(self._cuda.to_host)
         recorder = OperatorRecorder(file.path for file in self._setup.files)
         started = time.perf_counter()
-        with torch.no_grad(), recorder:
+        with torch.no_grad(), recorder, self._host_watched():
             result = self._model(*args)
         seconds = time.perf_counter() - started
         infos = self._hand_over(result, args, command.outputs, outputs)
@@ -241,6 +241,18 @@ class _Candidate:
         return protocol.Report(self._runtime.report())
 
     # --- helpers -----------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _host_watched(self) -> Iterator[None]:
+        """In an instrumented run, finds host code that touches tensors inside the block."""
+        if self._runtime is None or self._tracker is None:
+            yield
+            return
+        self._runtime.watch_host(True)
+        try:
+            yield
+        finally:
+            self._runtime.watch_host(False)
 
     @staticmethod
     def _hand_over(

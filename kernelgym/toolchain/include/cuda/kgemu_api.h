@@ -28,6 +28,9 @@ void kgemu_set_order(unsigned order);
 // counts are scaled up. The others run unwatched, so that outputs are complete.
 void kgemu_set_access_budget(unsigned long long accesses);
 
+// Whether checked host code that touches device memory is a finding (memory.host_access). Off at first.
+void kgemu_watch_host(int watched);
+
 // Forgets launches and findings so far.
 void kgemu_reset(void);
 
