@@ -26,6 +26,11 @@ FLAGS = [
     f"-I{HERE / 'cuda'}",
     f"-I{INCLUDE / 'torch'}",
 ]
+# The emulator's own runtime may be in this process too: its names must not be found instead.
+FLAGS += [
+    f"-Dkgemu_{name}=fake_{name}"
+    for name in ("alloc", "free", "register", "unregister", "mark_initialised", "is_device_pointer")
+]
 _LAUNCH = re.compile(r"([\w:]+(?:<[\w:, ]+>)?)<<<([^;]+?)>>>\(")
 
 
@@ -61,7 +66,6 @@ class Builder:
             ],
             check=True,
         )
-        ctypes.CDLL(str(self.runtime), mode=ctypes.RTLD_GLOBAL)
 
     def compile(self, name, *texts, flags=("-DKGEMU",)):
         """Returns the path of the library; `flags` choose the emulator's side of the headers."""
