@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -85,7 +85,7 @@ class _Candidate:
         with (
             contextlib.redirect_stdout(self._output),
             contextlib.redirect_stderr(self._output),
-            emulated_cuda(),
+            emulated_cuda() as self._cuda,
             self._tracker or contextlib.nullcontext(),
         ):
             while True:
@@ -219,9 +219,10 @@ class _Candidate:
                     # Its storage is the whole shared buffer, the gaps between tensors included.
                     self._tracker.register(value, f"input {index}", whole_storage=False)
         torch.manual_seed(command.seed)
+        already = len(self._cuda.to_host)
         recorder = OperatorRecorder(file.path for file in self._setup.files)
         started = time.perf_counter()
-        with torch.no_grad(), recorder:
+        with torch.no_grad(), recorder, self._host_watched():
             result = self._model(*args)
         seconds = time.perf_counter() - started
         infos = self._hand_over(result, args, command.outputs, outputs)
@@ -229,6 +230,9 @@ class _Candidate:
             protocol.Operator(c.name, c.file, c.line, c.nbytes, c.flops, c.kind)
             for c in recorder.calls
             if c.kind != "view"
+        ) + tuple(
+            protocol.Operator(f"Tensor.{name}", "", 0, 0, 0, "host")
+            for name in self._cuda.to_host[already:]
         )
         return protocol.Ran(infos, operators, seconds, 0)
 
@@ -237,6 +241,18 @@ class _Candidate:
         return protocol.Report(self._runtime.report())
 
     # --- helpers -----------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _host_watched(self) -> Iterator[None]:
+        """In an instrumented run, finds host code that touches tensors inside the block."""
+        if self._runtime is None or self._tracker is None:
+            yield
+            return
+        self._runtime.watch_host(True)
+        try:
+            yield
+        finally:
+            self._runtime.watch_host(False)
 
     @staticmethod
     def _hand_over(

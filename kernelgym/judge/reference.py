@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +24,7 @@ _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _UPSTREAM_SEED = 42
 # A forward pass that holds more than this is run in slices, where the task falls apart into some.
 _PASS_BYTES = 8 * 2**30
+_GENERATOR = threading.RLock()
 
 
 class Reference:
@@ -54,8 +57,7 @@ class Reference:
         self._device = device
         try:
             self._module = module = task.module(size)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.seed)
+            with _seeded(self.seed):
                 self.init_args = tuple(module.get_init_inputs())
                 model = module.Model(*self.init_args)
         except Exception as error:
@@ -82,8 +84,7 @@ class Reference:
         if not self.upstream:
             seed = self._salt.seed("inputs")
             return self.task.draw_inputs(self.size, seed, draw, self._device, self.dtype)
-        with torch.random.fork_rng(devices=[]), self._device:
-            torch.manual_seed(_UPSTREAM_SEED + draw)
+        with _seeded(_UPSTREAM_SEED + draw), self._device:
             values = list(self._module.get_inputs())
         return [
             value.to(self.dtype)
@@ -149,12 +150,22 @@ class Reference:
         model.load_state_dict(self.state)
         arguments = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         try:
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                torch.manual_seed(self.run_seed(draw))
+            with _seeded(self.run_seed(draw)), torch.no_grad():
                 result = model(*arguments)
         except Exception as error:
             raise ReferenceFault(f"{self.task.id}: the reference failed: {error}") from error
         return [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seeds torch's default generator for a block, and puts it back as it was.
+
+    There is one for the whole process, so judgements in other threads wait.
+    """
+    with _GENERATOR, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def _train_mode(protocol: str, task: Task, output_rule: str) -> bool:
