@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-import importlib.resources
 import json
+import pathlib
 import re
 
 from kernelgym.errors import UnknownTaskError
@@ -13,6 +13,7 @@ from kernelgym.tasks.task import Task
 
 __all__ = ["get", "ids"]
 
+_FOLDER = pathlib.Path(__file__).parent
 _ID = re.compile(r"(?:L|level[ _-]?)(\d+)\s*[/\-_: ]\s*0*(\d+)", re.IGNORECASE)
 _FILE = re.compile(r"(\d{3})_\w+\.py")
 
@@ -33,15 +34,15 @@ def get(task_id: str) -> Task:
         raise UnknownTaskError(
             f"expected a task id such as 'L1/19', got {task_id!r}{_hint(task_id)}"
         )
-    resource = files[key]
+    path = files[key]
     level, number = key
     return Task(
         id=f"L{level}/{number}",
         level=level,
         number=number,
         name=_names()[f"L{level}/{number}"],
-        path=str(resource),
-        text=resource.read_text(encoding="utf-8"),
+        path=str(path),
+        text=path.read_text(encoding="utf-8"),
     )
 
 
@@ -59,19 +60,18 @@ def ids(level: int | None = None) -> tuple[str, ...]:
 
 
 @functools.cache
-def _files() -> dict[tuple[int, int], importlib.resources.abc.Traversable]:
-    package = importlib.resources.files("kernelgym.tasks")
+def _files() -> dict[tuple[int, int], pathlib.Path]:
     return {
-        (level, int(match[1])): resource
+        (level, int(match[1])): path
         for level in (1, 2, 3)
-        for resource in (package / f"level{level}").iterdir()
-        if (match := _FILE.fullmatch(resource.name))
+        for path in (_FOLDER / f"level{level}").iterdir()
+        if (match := _FILE.fullmatch(path.name))
     }
 
 
 @functools.cache
 def _names() -> dict[str, str]:
-    text = (importlib.resources.files("kernelgym.tasks") / "names.json").read_text(encoding="utf-8")
+    text = (_FOLDER / "names.json").read_text(encoding="utf-8")
     names: dict[str, str] = json.loads(text)
     return names
 

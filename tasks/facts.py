@@ -1,24 +1,23 @@
 """What follows from a task's program at one size, without running it: shapes, FLOPs, bytes, mode.
 
-Everything is derived from one or two passes over fake tensors, which have shapes and no memory.
+Everything is derived from two passes over fake tensors, one in each mode, and from what the file
+states.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import math
-import weakref
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
 from kernelgym.errors import TaskFormatError
 from kernelgym.tasks.laws import InputSpec, Law, read_law
+from kernelgym.tasks.trace import fake_tensors, trace
 
 if TYPE_CHECKING:
     from kernelgym.tasks.task import Task
@@ -52,7 +51,8 @@ class Facts:
         outputs: (shape, dtype) of each output.
         mode_matters: Whether training and evaluation mode run different operators.
         stochastic: Whether a forward pass in training mode draws random numbers.
-        weights: `"constructed"` or `"perturbed"`: see `kernelgym.tasks.format`.
+        weights: `"constructed"`: the constructor's values will do; `"perturbed"`: they leave the
+            output saying little, so the audited protocol moves them with `Task.perturb`.
         output_rule: `"numeric"`, `"exact"`, `"near_tie_index"` or `"stochastic"`.
         slice_dim: How the task may be cut, or None where its parts depend on one another.
         unscorable: Why no check can tell a right answer from a trivial one; `""` where one can.
@@ -70,53 +70,92 @@ class Facts:
     unscorable: str
 
 
+@functools.lru_cache(maxsize=1024)
 def input_specs(task: Task, size: str) -> tuple[InputSpec, ...]:
     """See `Task.input_specs`."""
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    with _blame(task, "get_inputs"), fake_tensors(), _PlainDraws() as plain:
         values = task.module(size).get_inputs()
-    return _specs(task, size, values)
+    return _specs(task, size, values, plain)
 
 
+@functools.lru_cache(maxsize=1024)
 def facts(task: Task, size: str) -> Facts:
     """See `Task.facts`."""
-    module = task.module(size)
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+    specs = input_specs(task, size)
+    with _blame(task, "Model"), fake_tensors():
+        module = task.module(size)
         values = module.get_inputs()
-        specs = _specs(task, size, values)
         model = module.Model(*module.get_init_inputs())
         parameters = sum(_nbytes(parameter) for parameter in model.parameters())
-        held = [*values, *model.parameters(), *model.buffers()]
-        counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
-        training = _Trace(held)
-        with counter, training:
-            outputs = [v for v in tree_leaves(model(*values)) if isinstance(v, torch.Tensor)]
-        evaluation = _Trace(held)
-        with evaluation:
-            model.eval()(*values)
+        training = trace(model.train(), values)
+        evaluation = trace(model.eval(), values)
+    outputs = training.outputs
     mode_matters = training.calls != evaluation.calls
-    rule = task.judge_statement("OUTPUT", "stochastic" if training.stochastic else "numeric")
     return Facts(
-        flops=counter.get_total_flops(),
+        flops=training.flops,
         min_bytes=sum(spec.nbytes for spec in specs) + parameters + sum(map(_nbytes, outputs)),
         memory_bytes=training.peak,
-        outputs=tuple(
-            (tuple(value.shape), str(value.dtype).removeprefix("torch.")) for value in outputs
-        ),
+        outputs=tuple((tuple(v.shape), str(v.dtype).removeprefix("torch.")) for v in outputs),
         mode_matters=mode_matters,
         stochastic=training.stochastic,
-        weights=task.judge_statement("WEIGHTS", "constructed"),
-        output_rule=rule,
+        weights=task.file.weights_rule,
+        output_rule=_output_rule(task, outputs, training.stochastic),
         slice_dim=_slice(task, specs, outputs, mode_matters or training.stochastic),
         unscorable=task.judge_statement("UNSCORABLE", ""),
     )
 
 
-def _specs(task: Task, size: str, values: list[Any]) -> tuple[InputSpec, ...]:
+def _output_rule(task: Task, outputs: tuple[torch.Tensor, ...], stochastic: bool) -> str:
+    """The file's word; else by what the program does and returns."""
+    default = "numeric"
+    if stochastic:
+        default = "stochastic"
+    elif any(not value.dtype.is_floating_point for value in outputs):
+        default = "exact"
+    rule: str = task.judge_statement("OUTPUT", default)
+    return rule
+
+
+@contextlib.contextmanager
+def _blame(task: Task, part: str) -> Iterator[None]:
+    """Says which task and part an exception comes from: it may be anyone's code."""
+    try:
+        yield
+    except Exception as error:
+        raise TaskFormatError(
+            f"{task.path}: {part}: expected to run on tensors without values, "
+            f"got {type(error).__name__}: {error}"
+        ) from error
+
+
+class _PlainDraws(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
+    """Notes which tensors are nothing but `torch.rand` or `torch.randn`."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self._storages: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and func.overloadpacket is not torch.ops.aten.detach:
+            storage = result.untyped_storage()._cdata
+            if func.overloadpacket in (torch.ops.aten.rand, torch.ops.aten.randn):
+                self._storages.add(storage)
+            else:  # changed in place, or a view
+                self._storages.discard(storage)
+        return result
+
+    def __contains__(self, value: torch.Tensor) -> bool:
+        return value.untyped_storage()._cdata in self._storages
+
+
+def _specs(task: Task, size: str, values: list[Any], plain: _PlainDraws) -> tuple[InputSpec, ...]:
     names = task.file.forward_args
     if not isinstance(values, (list, tuple)) or len(values) > len(names):
         raise TaskFormatError(
             f"{task.id}: get_inputs: expected a list of at most {len(names)} values for forward "
-            f"({', '.join(names)}), got {len(values)}"
+            f"({', '.join(names)}), got "
+            f"{len(values) if isinstance(values, (list, tuple)) else type(values).__name__}"
         )
     laws = task.judge_statement("LAWS", {})
     specs = []
@@ -124,17 +163,19 @@ def _specs(task: Task, size: str, values: list[Any]) -> tuple[InputSpec, ...]:
         if not isinstance(value, torch.Tensor):
             specs.append(InputSpec(name, (), None, None, value))
             continue
-        default = Law("mixed") if value.dtype.is_floating_point else Law("given")
         if name in laws:
             law = read_law(laws[name], task.file.values(size), f"{task.path}: LAWS[{name!r}]")
+        elif value.dtype.is_floating_point and (task.level > 0 or value in plain):
+            law = Law("mixed")
         else:
-            law = default
+            # What a stranger's program computes may have a domain, such as that of a logarithm.
+            law = Law("given")
         specs.append(InputSpec(name, tuple(value.shape), value.dtype, law))
     return tuple(specs)
 
 
 def _slice(
-    task: Task, specs: tuple[InputSpec, ...], outputs: list[torch.Tensor], coupled: bool
+    task: Task, specs: tuple[InputSpec, ...], outputs: tuple[torch.Tensor, ...], coupled: bool
 ) -> Slice | None:
     """The file's word; else the batch dimension of a catalogued task with one tensor input.
 
@@ -159,58 +200,3 @@ def _slice(
 
 def _nbytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
-
-
-class _Trace(TorchDispatchMode):
-    """Notes the operators of a forward pass and the most bytes that live at a time.
-
-    Attributes:
-        calls: (operator, arguments that are not tensors) in order.
-        stochastic: Whether an operator drew from a generator.
-        peak: Bytes alive at the worst moment, those held from the start included.
-    """
-
-    def __init__(self, held: Iterable[Any]) -> None:
-        super().__init__()
-        self.calls: list[tuple[str, str]] = []
-        self.stochastic = False
-        self.peak = 0
-        self._live: dict[int, int] = {}
-        self._hold(held)
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        constants = [v for v in tree_leaves((args, kwargs)) if not isinstance(v, torch.Tensor)]
-        self.calls.append((str(func), repr(constants)))
-        self.stochastic |= torch.Tag.nondeterministic_seeded in func.tags
-        self._hold(tree_leaves(result))
-        return result
-
-    def _hold(self, values: Iterable[Any]) -> None:
-        for value in values:
-            if isinstance(value, torch.Tensor):
-                storage = value.untyped_storage()
-                key = storage._cdata
-                if key not in self._live:
-                    self._live[key] = storage.nbytes()
-                    weakref.finalize(storage, self._live.pop, key, None)
-        self.peak = max(self.peak, sum(self._live.values()))
-
-
-def _attention_flops(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
-    """QKᵀ and the product with V, each 2·S·S'·D a head."""
-    *batch, queries, head_dim = query
-    return 2 * math.prod(batch) * queries * key[-2] * (head_dim + value[-1])
-
-
-def _rnn_layer_flops(x: Any, input_weight: Any, state_weight: Any, *_: Any, **__: Any) -> int:
-    """One layer and direction over all steps: x is (steps, batch, features)."""
-    steps, batch, _features = x
-    return 2 * steps * batch * (math.prod(input_weight) + math.prod(state_weight))
-
-
-# Operators of the CPU backend that torch's counter does not know.
-_FORMULAS: dict[Any, Any] = {
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
-    torch.ops.aten.mkldnn_rnn_layer: _rnn_layer_flops,
-}

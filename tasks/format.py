@@ -26,8 +26,9 @@ SIZES = ("small", "medium", "full")
 # What the judge reads beside the program.
 JUDGE_NAMES = ("LAWS", "WEIGHTS", "OUTPUT", "SLICE", "UNSCORABLE")
 
-# `constructed`: the values that the constructor draws; `perturbed`: the audited protocol adds
-# noise to the parameters, because at construction values the output says nothing.
+# `constructed`: the values that the constructor draws; `perturbed`: the audited protocol moves them,
+# because with them the output says little. Instead of `"perturbed"` a file may give laws for some
+# entries of the state, {state key: law}; the others are perturbed.
 WEIGHT_RULES = ("constructed", "perturbed")
 
 # `numeric`: within the error budget; `exact`: bit for bit (integers, booleans); `near_tie_index`:
@@ -69,6 +70,12 @@ class TaskFile:
                 replacements[node] = ""
         return _replace_statements(self.text, replacements)
 
+    @property
+    def weights_rule(self) -> str:
+        """One of `WEIGHT_RULES`."""
+        statement = self.judge.get("WEIGHTS", "constructed")
+        return "perturbed" if isinstance(statement, dict) else str(statement)
+
     def code(self, size: str) -> Any:
         """The program for one size, compiled; line numbers are those of the file itself."""
         body: list[ast.stmt] = []
@@ -88,7 +95,7 @@ class TaskFile:
         """The names that a size's preset binds; empty for a file that has one size."""
         if not self.presets:
             return {}
-        return self.presets.get(size, self.presets["full"])
+        return self.presets[size]
 
 
 def parse(text: str, filename: str) -> TaskFile:
@@ -201,6 +208,8 @@ def _check_judge_statements(
                 f"got {name!r}"
             )
     for name, accepted in (("WEIGHTS", WEIGHT_RULES), ("OUTPUT", OUTPUT_RULES)):
+        if name == "WEIGHTS" and isinstance(statements.get(name), dict):
+            continue
         if statements.get(name, accepted[0]) not in accepted:
             raise TaskFormatError(
                 f"{filename}: {name}: expected one of {', '.join(accepted)}, "

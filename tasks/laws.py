@@ -22,8 +22,9 @@ and of a tensor of any type:
 ``integers``          low, high               whole numbers in [low, high)
 ``bernoulli``         p                       1 with probability p, else 0
 ``sign``                                      -1 or +1
-``given``                                     what the task's own ``get_inputs`` makes (the
-                                              default of whole-number and boolean tensors)
+``given``                                     what the task's own ``get_inputs`` makes: the
+                                              default of whole numbers and booleans, and in a task
+                                              from elsewhere of all but plain ``torch.rand(n)``
 ===================== ======================= ==================================================
 
 ``mixed`` by draw: 0 is U[0,1), as KernelBench draws; 1 is zero-centred normal; 2 is heavy-tailed

@@ -67,7 +67,7 @@ class Task:
         Raises:
             UsageError: No such size.
         """
-        return self.file.source(_expect_size(size))
+        return self.file.source(self._preset(size))
 
     def module(self, size: str = "full") -> types.ModuleType:
         """Runs the program for one size as a module of its own, registered nowhere.
@@ -78,7 +78,7 @@ class Task:
         Raises:
             UsageError: No such size.
         """
-        code = self.file.code(_expect_size(size))
+        code = self.file.code(self._preset(size))
         module = types.ModuleType(f"{self.id}[{size}]")
         module.__file__ = self.path
         exec(code, module.__dict__)
@@ -89,11 +89,12 @@ class Task:
 
         Raises:
             UsageError: No such size.
-            TaskFormatError: `get_inputs` does not give one value for each argument of `forward`.
+            TaskFormatError: `get_inputs` fails, or gives more values than `forward` takes; or the
+                file states a law that is not one.
         """
         from kernelgym.tasks import facts
 
-        return facts.input_specs(self, _expect_size(size))
+        return facts.input_specs(self, self._preset(size))
 
     def draw_inputs(
         self,
@@ -117,17 +118,42 @@ class Task:
         """
         from kernelgym.tasks import laws
 
-        return laws.draw_inputs(self, _expect_size(size), seed, index, device, dtype)
+        return laws.draw_inputs(self, self._preset(size), seed, index, device, dtype)
+
+    def perturb(self, model: torch.nn.Module, size: str, seed: int) -> None:
+        """Moves a model's parameters off their constructed values, in place.
+
+        The noise follows from the state's keys, shapes and `seed`, whatever the device.
+
+        Args:
+            model: A `Model` of `module(size)`, or any module with the same state keys.
+            size: Which shapes.
+            seed: Determines the noise.
+
+        Raises:
+            UsageError: No such size.
+            TaskFormatError: The file has a law for a state key that the model lacks.
+        """
+        from kernelgym.tasks import weights
+
+        weights.perturb(self, model, self._preset(size), seed)
 
     def facts(self, size: str = "full") -> Facts:
         """What the judge knows of the task at one size; nothing is allocated or computed.
 
         Raises:
             UsageError: No such size.
+            TaskFormatError: The program fails, or asks for values while it runs.
         """
         from kernelgym.tasks import facts
 
-        return facts.facts(self, _expect_size(size))
+        return facts.facts(self, self._preset(size))
+
+    def _preset(self, size: str) -> str:
+        """The size whose preset a size means."""
+        if size not in task_format.SIZES:
+            raise UsageError(f"size: expected one of {', '.join(task_format.SIZES)}, got {size!r}")
+        return size if size in self.sizes else "full"
 
     def judge_statement(self, name: str, default: Any) -> Any:
         """The value of one of the file's statements for the judge, or the default."""
@@ -148,9 +174,3 @@ def load_file(path: str | pathlib.Path) -> Task:
     task = Task(id=path.stem, level=0, number=0, name=path.stem, path=str(path), text=text)
     task_format.parse(text, str(path))
     return task
-
-
-def _expect_size(size: str) -> str:
-    if size not in task_format.SIZES:
-        raise UsageError(f"size: expected one of {', '.join(task_format.SIZES)}, got {size!r}")
-    return size
