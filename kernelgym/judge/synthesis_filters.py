@@ -95,12 +95,14 @@ class Examined:
         dropped: The filter that dropped it, or None.
         detail: Why, for a reader.
         record: The task, where it was accepted.
+        inductor: Whether inductor compiled it, beside `aot_eager`.
     """
 
     index: int
     dropped: Filter | None
     detail: str
     record: TaskRecord | None
+    inductor: bool = False
 
 
 def catalogue() -> Catalogue:
@@ -137,7 +139,7 @@ def examine(
             why = f"{type(error).__name__}: {error}"
         if why:
             return Examined(index, name, why, None)
-    return Examined(index, None, "", candidate.record())
+    return Examined(index, None, "", candidate.record(), candidate.sampled)
 
 
 class _Candidate:
@@ -158,7 +160,7 @@ class _Candidate:
         self._seconds = 0.0
         digest = hashlib.sha256(self._id.encode()).digest()
         self._rng = random.Random(digest)
-        self._sampled = self._rng.random() < criteria.inductor_share
+        self.sampled = self._rng.random() < criteria.inductor_share
         self._task = self._with_batch(composition.presets[BATCH][0])
 
     def filters(self) -> Iterator[tuple[Filter, Callable[[], str]]]:
@@ -172,7 +174,7 @@ class _Candidate:
         yield Filter.DETERMINISTIC, self._deterministic
         yield Filter.DEGENERATE, self._degenerate
         yield Filter.FULL_GRAPH, lambda: self._compiles("aot_eager")
-        if self._sampled:
+        if self.sampled:
             yield Filter.INDUCTOR, lambda: self._compiles("inductor")
 
     def record(self) -> TaskRecord:
