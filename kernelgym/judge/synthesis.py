@@ -33,10 +33,17 @@ from kernelgym.judge.synthesis_filters import (
     catalogue,
     examine,
 )
+from kernelgym.tasks import Task
 from kernelgym.tasks.records import TaskRecord, encode
-from kernelgym.tasks.synthesis import CUDA_AGENT_LENGTHS, Composition, compositions
+from kernelgym.tasks.synthesis import (
+    CUDA_AGENT_LENGTHS,
+    HELD_OUT,
+    TRAIN,
+    Composition,
+    compositions,
+)
 
-__all__ = ["Manifest", "Progress", "manifest_path", "read_manifest", "synthesize"]
+__all__ = ["Manifest", "Progress", "manifest_path", "read_manifest", "sample", "synthesize"]
 
 _CHUNK = 8
 _AHEAD = 3  # chunks in flight for each worker
@@ -168,6 +175,39 @@ def synthesize(
     return manifest
 
 
+def sample(count: int, seed: int, split: str) -> tuple[Task, ...]:
+    """The first `count` tasks of a seed and split, made in this process, in seconds.
+
+    They pass every filter of `synthesize` but compilation.
+
+    Args:
+        count: How many, at least 1.
+        seed: Determines them.
+        split: `"train"` or `"heldout"`.
+
+    Raises:
+        UsageError: An argument is not accepted.
+    """
+    if not isinstance(count, int) or count < 1:
+        raise UsageError(f"count: expected a whole number of at least 1, got {count!r}")
+    if split not in (TRAIN, HELD_OUT):
+        raise UsageError(f"split: expected {TRAIN} or {HELD_OUT}, got {split!r}")
+    criteria = Criteria(H200, compiles=False)
+    known = catalogue()
+    tasks: list[Task] = []
+    seen: set[str] = set()
+    for index, composition in compositions(seed):
+        if composition.split != split or composition.structure in seen:
+            continue
+        seen.add(composition.structure)
+        record = examine(index, seed, composition, criteria, known).record
+        if record is not None:
+            tasks.append(record.task(f"synthesised[{record.id}]"))
+        if len(tasks) == count:
+            break
+    return tuple(tasks)
+
+
 def manifest_path(out: str | pathlib.Path) -> pathlib.Path:
     """Where the manifest of a file of tasks lies: `tasks.jsonl` -> `tasks.manifest.json`."""
     return pathlib.Path(out).with_suffix(".manifest.json")
@@ -196,7 +236,7 @@ def _check(
         raise UsageError(f"out: expected a file in a folder that exists, got {str(out)!r}")
     if out.exists() and not overwrite:
         raise UsageError(f"out: expected a file that does not exist yet, got {str(out)!r}")
-    if criteria.inductor_share > 0 and shutil.which("g++") is None:
+    if criteria.compiles and criteria.inductor_share > 0 and shutil.which("g++") is None:
         raise ToolchainFault(
             "inductor needs g++ on the PATH; install it, or set inductor_share to 0"
         )

@@ -64,6 +64,7 @@ class Criteria:
         max_seconds: Most modelled eager time at `full`.
         max_memory: Most bytes alive in a forward pass at `full`; by default a card of 16 GB does.
         inductor_share: Share of the candidates compiled with inductor too, from 0 to 1.
+        compiles: Whether candidates are compiled at all, which resets this process's compiler.
     """
 
     device: DeviceModel
@@ -71,6 +72,7 @@ class Criteria:
     max_seconds: float = 100e-3
     max_memory: int = 14 * 10**9
     inductor_share: float = 0.01
+    compiles: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Examined:
     inductor: bool = False
 
 
+@functools.cache
 def catalogue() -> Catalogue:
     """The 250 tasks' signatures and syntax. Runs them on fake tensors: takes seconds."""
     from kernelgym import tasks
@@ -160,7 +163,7 @@ class _Candidate:
         self._seconds = 0.0
         digest = hashlib.sha256(self._id.encode()).digest()
         self._rng = random.Random(digest)
-        self.sampled = self._rng.random() < criteria.inductor_share
+        self.sampled = criteria.compiles and self._rng.random() < criteria.inductor_share
         self._task = self._with_batch(composition.presets[BATCH][0])
 
     def filters(self) -> Iterator[tuple[Filter, Callable[[], str]]]:
@@ -173,6 +176,8 @@ class _Candidate:
         yield Filter.EAGER, self._eager
         yield Filter.DETERMINISTIC, self._deterministic
         yield Filter.DEGENERATE, self._degenerate
+        if not self._criteria.compiles:
+            return
         yield Filter.FULL_GRAPH, lambda: self._compiles("aot_eager")
         if self.sampled:
             yield Filter.INDUCTOR, lambda: self._compiles("inductor")

@@ -148,6 +148,8 @@ def vet_row(task: Task, size: str, memory: int) -> tuple[Reason | None, str]:
     except MemoryError as error:
         return Reason.MEMORY, f"expected at most {gibibytes(memory)}, got more: {error}"
     except TaskFormatError as error:
+        if isinstance(error.__cause__, MemoryError):
+            reason = Reason.MEMORY
         return reason, str(error)
     except BaseException as error:  # the program may be anyone's, and call sys.exit
         if "can't allocate memory" in str(error):  # torch's allocator says it so

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import math
 import re
 from typing import Any
@@ -109,18 +110,20 @@ class Composition:
             f'\nclass Model(nn.Module):\n    """{_sentence(self.operators)}, in turn."""\n'
         )
         if self.init:
-            parts.append(f"    def __init__({', '.join(['self', *arguments])}):")
+            parts.extend(_wrapped(f"    def __init__({', '.join(['self', *arguments])}):"))
             parts.append("        super().__init__()")
-            parts.extend(f"        {line}" for line in self.init)
+            parts.extend(part for line in self.init for part in _wrapped(f"        {line}"))
             parts.append("")
         parts.append(f"    def forward({forward_arguments}):")
-        parts.extend(f"        x = {line}" for line in self.forward[:-1])
-        parts.append(f"        return {self.forward[-1]}\n\n")
+        steps = [f"x = {line}" for line in self.forward[:-1]] + [f"return {self.forward[-1]}"]
+        parts.extend(part for line in steps for part in _wrapped(f"        {line}"))
+        parts.append("\n")
         parts.append("def get_inputs():")
         made = ", ".join(value.expression for value in self.inputs)
-        parts.extend(_returned(made, tuple(value.expression for value in self.inputs)))
+        parts.extend(_wrapped(f"    return [{made}]"))
         parts.append("\n\ndef get_init_inputs():")
-        parts.append(f"    return [{', '.join(arguments)}]\n")
+        parts.extend(_wrapped(f"    return [{', '.join(arguments)}]"))
+        parts.append("")
         return "\n".join(parts)
 
 
@@ -148,11 +151,38 @@ def _presets_text(presets: dict[str, tuple[int, int]]) -> str:
     return "\n".join([*lines, "}\n"])
 
 
-def _returned(made: str, expressions: tuple[str, ...]) -> list[str]:
-    line = f"    return [{made}]"
+def _wrapped(line: str) -> list[str]:
+    """A statement of one line, or of more where it is too long: one bracket opened up.
+
+    What is opened is the last pair of brackets that is not inside another, as the formatter does.
+    """
     if len(line) <= _LINE:
         return [line]
-    return ["    return [", *(f"        {expression}," for expression in expressions), "    ]"]
+    depth = 0
+    opened = closed = 0
+    commas: list[int] = []
+    for position, character in enumerate(line):
+        if character in "([{":
+            if depth == 0:
+                opened, commas = position, []
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+            if depth == 0:
+                closed = position
+        elif character == "," and depth == 1:
+            commas.append(position)
+    indent = line[: len(line) - len(line.lstrip())]
+    inner = line[opened + 1 : closed]
+    if line[opened] == "(" and len(indent) + 4 + len(inner) <= _LINE:
+        body = [f"{indent}    {inner}"]
+    else:
+        bounds = [opened, *commas, closed]
+        body = [
+            f"{indent}    {line[start + 1 : end].strip()},"
+            for start, end in itertools.pairwise(bounds)
+        ]
+    return [line[: opened + 1], *body, indent + line[closed:]]
 
 
 def _double_quoted(value: Any) -> str:
