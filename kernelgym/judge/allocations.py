@@ -21,7 +21,7 @@ class AllocationTracker(TorchDispatchMode):
     """
 
     def __init__(self, runtime: EmulatorRuntime) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._runtime = runtime
         self._keep: dict[int, Any] = {}  # no address is used twice while it is registered
 
@@ -32,7 +32,9 @@ class AllocationTracker(TorchDispatchMode):
             pointer, nbytes = storage.data_ptr(), storage.nbytes()
         else:
             pointer, nbytes = tensor.data_ptr(), tensor.numel() * tensor.element_size()
-        if nbytes and pointer not in self._keep:
+        if nbytes:
+            if pointer in self._keep:
+                self._runtime.unregister(pointer)
             self._keep[pointer] = tensor
             self._runtime.register(pointer, nbytes, initialised=True, label=label)
 

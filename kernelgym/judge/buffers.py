@@ -93,3 +93,6 @@ class SharedBuffer:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    def __del__(self) -> None:
+        self.close()

@@ -63,7 +63,7 @@ class _Candidate:
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._state: dict[str, torch.Tensor] = {}
-        self._buffers: list[SharedBuffer] = []
+        self._io: tuple[SharedBuffer, ...] = ()
         self._runtime = EmulatorRuntime(setup.runtime) if setup.runtime else None
         if self._runtime is not None:
             self._runtime.set_order(setup.order)
@@ -91,7 +91,6 @@ class _Candidate:
             while True:
                 command, fds = self._channel.next_command()
                 buffers = [SharedBuffer(fd=fd) for fd in fds]
-                self._buffers += buffers
                 self._channel.reply(self._guarded(handlers[type(command)], command, buffers))
 
     def _guarded(
@@ -204,9 +203,10 @@ class _Candidate:
         self._model.load_state_dict(self._state)
         return protocol.Loaded()
 
-    def _run(
-        self, command: protocol.Run, inputs: SharedBuffer, outputs: SharedBuffer
-    ) -> protocol.Ran:
+    def _run(self, command: protocol.Run, *buffers: SharedBuffer) -> protocol.Ran:
+        if buffers:
+            self._io = buffers
+        inputs, outputs = self._io
         if self._state:
             self._model.load_state_dict(self._state)
         args = [

@@ -223,10 +223,9 @@ def _place(wrong: torch.Tensor) -> str:
             return f"all errors in the first {count} {names[axis]}: "
         if count == 1:
             return f"all errors at index {first} of {names[axis]}: "
-        step = (where[1:] - where[:-1]).unique()
-        if step.numel() == 1 and int(step[0]) > 1 and count > 2:
-            second = first + int(step[0])
-            return f"all errors at {names[axis]} {first}, {second}, {second + int(step[0])}, …: "
+        steps = set((where[1:] - where[:-1]).tolist())
+        if len(steps) == 1 and count > 2 and (step := steps.pop()) > 1:
+            return f"all errors at {names[axis]} {first}, {first + step}, {first + 2 * step}, …: "
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import pathlib
+import posixpath
 import shutil
 import tempfile
 import time
@@ -18,11 +19,11 @@ from kernelgym.judge import baselines, protocol
 from kernelgym.judge.check import Checker, CheckFailed, Observed
 from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.counters import emulated_counters
-from kernelgym.judge.inputs import Salt
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
 from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.reference import Reference
+from kernelgym.judge.salt import Salt
 from kernelgym.judge.screen import screen
 from kernelgym.judge.sources import source_hash
 from kernelgym.judge.verdict import (
@@ -40,15 +41,17 @@ from kernelgym.judge.verdict import (
 )
 from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
+from kernelgym.toolchain.diagnostics import resolve, tidy
 from kernelgym.toolchain.emulator_report import EmulatorReport, parse_report
 from kernelgym.toolchain.service import BuildService
 from kernelgym.toolchain.sourcemap import SourceMap
-from kernelgym.toolchain.units import written_at
+from kernelgym.toolchain.units import source_texts
 
 __all__ = ["Judgement"]
 
 # Findings of the instrumented run that mean wrong values rather than a failed kernel.
 _WRONG_VALUES = ("race.", "memory.uninitialised")
+_CODES = {"unsupported": "emulator.unsupported"}
 _ACCESS_BUDGET = 100_000_000
 _PERMUTED_ORDER = 7
 
@@ -159,8 +162,9 @@ class Judgement:
     def _place(self, file: str, line: int) -> tuple[str, int]:
         """Where in the workspace a compiled file and line come from."""
         source_map = SourceMap(self._files)
+        file = posixpath.normpath(file)
         for request in self._requests:
-            place = written_at(request, source_map, file, line)
+            place = resolve(file, line, source_map=source_map, sources=source_texts(request))
             if place is not None:
                 return place.file, place.line
         return "", 0
@@ -177,8 +181,14 @@ class Judgement:
         ]
         if not findings:
             return None
-        first = next((f for f in findings if not f.code.startswith(_WRONG_VALUES)), findings[0])
-        code = first.code if first.code in REASONS else "kernel.error"
+        # A failed kernel explains wrong values, and a race why something was not written yet.
+        first = min(
+            findings,
+            key=lambda f: (f.code.startswith(_WRONG_VALUES), f.code == "memory.uninitialised"),
+        )
+        code = _CODES.get(first.code, first.code)
+        code = code if code in REASONS else "kernel.error"
+        findings.sort(key=lambda finding: finding is not first)
         return CheckFailed(code, first.text, diagnostics=tuple(findings), ran=True)
 
     def _timing(self, counters: Counters, reference: Reference) -> Timing:
@@ -229,9 +239,24 @@ class Judgement:
         request = dataclasses.replace(request, files=self._files, target="emulator")
         with self._phase("build"):
             result = self._service.build(request, timeout=self._config.build_timeout)
+            if self._config.nvcc_check and result.status == "ok":
+                result = self._checked_with_nvcc(request, result)
         self._builds.append(result)
         self._requests.append(request)
         return result
+
+    def _checked_with_nvcc(self, request: BuildRequest, result: BuildResult) -> BuildResult:
+        """The result, with what nvcc says of the same source: a GPU's compiler has the last word."""
+        report = self._service.check(
+            request, self._config.architecture, timeout=self._config.build_timeout
+        )
+        status = "ok" if report.ok else "timeout" if report.timed_out else "compile_error"
+        return dataclasses.replace(
+            result,
+            status=status,
+            diagnostics=tidy((*report.diagnostics, *result.diagnostics)),
+            kernels=report.kernels,
+        )
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -275,7 +300,7 @@ class Judgement:
             source_hash=source_hash(self._files),
             provenance=Provenance(
                 kernelgym=__version__,
-                torch=torch.__version__,
+                torch=str(torch.__version__),
                 device="emulator",
                 protocol=config.protocol,
                 ruleset=config.ruleset,

@@ -75,9 +75,9 @@ class Zygote:
     def kill(self, serial: int) -> None:
         """Ends a candidate and whatever it started."""
         with self._changed:
-            if serial in self._exits or self._ended():
+            pid = self._pids.get(serial)
+            if pid is None or serial in self._exits or self._ended():
                 return
-            pid = self._pids[serial]
         # The supervisor kills its child, and with it the child's pid namespace.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -86,13 +86,21 @@ class Zygote:
         """The wait status once the candidate has ended, or None after `timeout` seconds."""
         with self._changed:
             self._changed.wait_for(lambda: serial in self._exits or self._ended(), timeout=timeout)
+            return self._exits.get(serial)
+
+    def forget(self, serial: int) -> None:
+        """Drops what is known of a candidate that has ended."""
+        with self._changed:
             self._pids.pop(serial, None)
-            return self._exits.pop(serial, None)
+            self._exits.pop(serial, None)
 
     def close(self) -> None:
         """Ends the zygote and every candidate."""
         with self._lock:
             if self._control is not None:
+                # Closing alone would leave the listening thread, and so the zygote, waiting.
+                with contextlib.suppress(OSError):
+                    self._control.shutdown(socket.SHUT_RDWR)
                 self._control.close()
                 self._control = None
             if self._process is not None:
@@ -227,3 +235,4 @@ class CandidateProcess:
         self._zygote.kill(self._serial)
         self._channel.close()
         self._zygote.wait(self._serial, timeout=_END_SECONDS)
+        self._zygote.forget(self._serial)

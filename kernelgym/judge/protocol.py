@@ -112,8 +112,8 @@ class LoadState:
 class Run:
     """Run `forward` once.
 
-    `inputs` are slots in the first buffer sent along, or plain values; outputs are written one
-    after another, 256-byte aligned, into the second buffer.
+    `inputs` are slots in the first buffer sent along, or plain values; outputs go to their slots in
+    the second. Where none are sent, the buffers of the run before are used again.
     """
 
     inputs: tuple[Any, ...]

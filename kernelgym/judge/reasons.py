@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from kernelgym.judge.verdict import Outcome
 
-__all__ = ["REASONS", "Reason"]
+__all__ = ["REASONS", "Reason", "table"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,17 +150,46 @@ _TABLE = (
         "Move the barrier out of the branch.",
     ),
     Reason(
-        "launch.config",
+        "warp.mask",
         Outcome.RUNTIME_ERROR,
-        "A launch was refused: too many threads, too much shared memory, or an empty grid.",
-        "At most 1024 threads a block; more than 48 KB of dynamic shared memory needs "
-        "cudaFuncSetAttribute.",
+        "A warp-wide operation was called with a mask that does not fit the lanes that came.",
+        "Name every lane that takes part, and only those; keep the call out of branches.",
     ),
     Reason(
-        "kernel.assert",
+        "launch.configuration",
+        Outcome.RUNTIME_ERROR,
+        "A launch was refused: an empty grid, too many blocks, or more than 1024 threads a block.",
+        "Compute grid and block from the sizes; check cudaGetLastError after the launch.",
+    ),
+    Reason(
+        "launch.shared_memory",
+        Outcome.RUNTIME_ERROR,
+        "A launch was refused: more shared memory than a block may have.",
+        "48 KB without more ado; beyond, cudaFuncSetAttribute raises the dynamic limit to 227 KB.",
+    ),
+    Reason(
+        "memory.invalid_free",
+        Outcome.RUNTIME_ERROR,
+        "cudaFree was given an address that cudaMalloc had not returned.",
+        "Free what you allocated, once.",
+    ),
+    Reason(
+        "arithmetic.division_by_zero",
+        Outcome.RUNTIME_ERROR,
+        "A kernel divided a whole number by zero.",
+        "Guard the divisor.",
+    ),
+    Reason(
+        "assert",
         Outcome.RUNTIME_ERROR,
         "An assert in a kernel failed.",
         "See the message.",
+    ),
+    Reason(
+        "trap",
+        Outcome.RUNTIME_ERROR,
+        "A kernel called __trap().",
+        "See where.",
     ),
     Reason(
         "kernel.error",
@@ -231,3 +260,21 @@ _TABLE = (
 )
 
 REASONS: Mapping[str, Reason] = {reason.code: reason for reason in _TABLE}
+
+
+def table() -> str:
+    """The table as Markdown, as `docs/reasons.md` shows it."""
+    lines = [
+        "# Reason codes",
+        "",
+        "Every `reason` that a verdict can carry (written by `python -m kernelgym.judge.reasons`).",
+        "",
+        "| code | outcome | what was seen | what to do |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| `{r.code}` | `{r.outcome}` | {r.meaning} | {r.remedy} |" for r in _TABLE]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

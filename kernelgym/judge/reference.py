@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,13 +14,14 @@ from torch.utils._pytree import tree_leaves
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ReferenceFault
 from kernelgym.judge.correctness import Expected, fixed_tolerance
-from kernelgym.judge.inputs import Salt, draw_inputs, perturb_state
+from kernelgym.judge.salt import Salt
 from kernelgym.tasks import Task
 
 __all__ = ["Reference"]
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _UPSTREAM_SEED = 42
+_GENERATOR = threading.RLock()
 
 
 class Reference:
@@ -50,21 +53,16 @@ class Reference:
         self._salt = salt
         self._device = device
         try:
-            module = task.module(size)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.seed)
+            self._module = module = task.module(size)
+            with _seeded(self.seed):
                 self.init_args = tuple(module.get_init_inputs())
                 model = module.Model(*self.init_args)
         except Exception as error:
             raise ReferenceFault(f"{task.id}: the reference failed: {error}") from error
-        self.state: dict[str, torch.Tensor] = {
-            key: value.detach().clone() for key, value in model.state_dict().items()
-        }
         if not self.upstream and self.facts.weights == "perturbed":
-            self.state = perturb_state(self.state, salt)
-        model.load_state_dict(self.state)
+            task.perturb(model, size, salt.seed("perturbed weights"))
         self._model = model.to(dtype=self.dtype, device=device).train(self.train)
-        self.state = {
+        self.state: dict[str, torch.Tensor] = {
             key: value.detach().clone() for key, value in self._model.state_dict().items()
         }
         self._oracle = copy.deepcopy(self._model).double()
@@ -80,10 +78,11 @@ class Reference:
 
     def inputs(self, draw: int) -> list[Any]:
         """The inputs of one draw; tensors are fresh each time."""
-        salt = Salt.make(_UPSTREAM_SEED, self.task.id) if self.upstream else self._salt
-        values = draw_inputs(
-            self.task, self.size, self.specs, salt, draw, self._device, upstream=self.upstream
-        )
+        if not self.upstream:
+            seed = self._salt.seed("inputs")
+            return self.task.draw_inputs(self.size, seed, draw, self._device, self.dtype)
+        with _seeded(_UPSTREAM_SEED + draw), self._device:
+            values = list(self._module.get_inputs())
         return [
             value.to(self.dtype)
             if isinstance(value, torch.Tensor) and value.is_floating_point()
@@ -120,12 +119,22 @@ class Reference:
         model.load_state_dict(self.state)
         arguments = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         try:
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                torch.manual_seed(self.run_seed(draw))
+            with _seeded(self.run_seed(draw)), torch.no_grad():
                 result = model(*arguments)
         except Exception as error:
             raise ReferenceFault(f"{self.task.id}: the reference failed: {error}") from error
         return [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seeds torch's default generator for a block, and puts it back as it was.
+
+    There is one for the whole process, so judgements in other threads wait.
+    """
+    with _GENERATOR, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def _train_mode(protocol: str, output_rule: str) -> bool:

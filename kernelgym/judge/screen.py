@@ -105,7 +105,7 @@ def _python_findings(file: SourceFile) -> Iterator[tuple[Place, str]]:
             text = "the operator @ multiplies matrices with torch"
         elif isinstance(node, ast.Call):
             text = _call_finding(node, names, submodules)
-        if text is not None:
+        if text is not None and isinstance(node, ast.expr):
             yield Place(file.path, node.lineno, node.col_offset + 1), text
 
 

@@ -206,7 +206,8 @@ def parse_resources(text: str) -> tuple[KernelResources, ...]:
                 kernels[entry],
                 registers=int(match["registers"]),
                 shared_bytes=_bytes_of("smem", match["rest"]),
-                constant_bytes=_bytes_of(r"cmem\[\d+\]", match["rest"]),
+                # Newer assemblers do not say it; of shared memory, silence means none.
+                constant_bytes=_bytes_of(r"cmem\[\d+\]", match["rest"]) or None,
             )
     return tuple(kernels.values())
 

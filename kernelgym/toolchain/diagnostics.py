@@ -19,6 +19,7 @@ __all__ = [
     "parse_compiler_output",
     "parse_python",
     "place_at",
+    "resolve",
     "tidy",
 ]
 
@@ -56,6 +57,7 @@ _PROGRAM = re.compile(
 )
 _UNDEFINED = re.compile(r"undefined reference to [`'](?P<name>[^']+)'")
 _LIBRARY = re.compile(r"cannot find (?P<name>-l[^\s:]+)")
+_MISSING = re.compile(r"expected (?:(?:',' or )?';'|a \";\")")
 _NOISE = re.compile(r"collect2: error|compilation terminated|^ninja: |Remark: The warnings can be")
 _TRACEBACK_FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<text>.*))?$")
@@ -123,6 +125,33 @@ def parse_python(text: str, *, source_map: SourceMap, root: str = "") -> tuple[D
         return ()
     message = ": ".join(part for part in exception.group("type", "text") if part)
     return (place_at(source_map, place, "error", reader.clean(message), tool="python"),)
+
+
+def resolve(
+    name: str,
+    line: int,
+    column: int = 0,
+    *,
+    source_map: SourceMap,
+    sources: Mapping[str, str],
+) -> Place | None:
+    """Where in the workspace a place is that a compiler, or a binary at run time, names.
+
+    Args:
+        name: A file's name as `#line` gave it, or a path in the workspace.
+        line: 1-based.
+        column: 1-based in characters, or 0.
+        source_map: The workspace.
+        sources: Texts by name, see `kernelgym.toolchain.units.source_texts`.
+
+    Returns:
+        The place; its file is `""` when the text is known and stands nowhere in the workspace.
+        `None` for a file that is neither.
+    """
+    name = name.removeprefix("./")
+    if name in sources:
+        return source_map.locate(sources[name], line, column) or Place("", line, 0)
+    return Place(name, line, column) if source_map.has_file(name) else None
 
 
 def place_at(
@@ -207,18 +236,12 @@ class _Reader:
 
     def place(self, file: str, line: int, column: int) -> Place | None:
         """Where in the workspace a place of the compiler's is; `None` for others' files."""
-        name = file.removeprefix(self._root + "/") if self._root else file
-        name = name.removeprefix("./")
-        if name in self._sources:
-            text = self._sources[name]
-            if column:
-                column = _characters(_line(text, line), column)
-            return self._map.locate(text, line, column) or Place("", line, 0)
-        if self._map.has_file(name):
-            if column:
-                column = _characters(self._map.line_text(name, line), column)
-            return Place(name, line, column)
-        return None
+        name = (file.removeprefix(self._root + "/") if self._root else file).removeprefix("./")
+        if column:
+            text = self._sources.get(name)
+            shown = self._map.line_text(name, line) if text is None else _line(text, line)
+            column = _characters(shown, column)
+        return resolve(name, line, column, source_map=self._map, sources=self._sources)
 
     def clean(self, text: str) -> str:
         """A message without temporary paths and without template noise, on one line."""
@@ -265,8 +288,20 @@ class _Reader:
             return
         if place is None and self._required is not None:
             place = self._required
+        if place is not None and (missing := _MISSING.match(text)):
+            place, text = self._before(place), missing.group()
         where = "" if place is not None else f"{match['file'].rpartition('/')[2]}: "
         self._append(place or Place("", 0, 0), severity, where + self.clean(text))
+
+    def _before(self, place: Place) -> Place:
+        """Where something is missing that the compiler noticed only at the next token."""
+        if self._map.line_text(place.file, place.line)[: max(0, place.column - 1)].strip():
+            return place
+        for line in range(place.line - 1, 0, -1):
+            code = self._map.line_text(place.file, line).partition("//")[0].rstrip()
+            if code:
+                return Place(place.file, line, len(code) + 1)
+        return place
 
     def _say(self, severity: str, text: str) -> None:
         self._append(Place("", 0, 0), severity, self.clean(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sysconfig
 import threading
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from kernelgym.toolchain.flags import Flags
 from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step
 from kernelgym.toolchain.plan import Variant as PlannedVariant
 from kernelgym.toolchain.rewrite import rewrite
-from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, origin, units_of
+from kernelgym.toolchain.translation import translation_units
+from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, origin
 
 __all__ = ["Emulated"]
 
@@ -50,6 +52,11 @@ class Emulated:
         """
         with self._lock:
             if self._kit is None:
+                if shutil.which("g++") is None:
+                    raise ToolchainFault(
+                        "expected g++ 11 or later on the PATH, got none; "
+                        "sudo apt-get install g++ brings it"
+                    )
                 python = Path(sysconfig.get_path("include"))
                 if not (python / "Python.h").exists():
                     raise ToolchainFault(
@@ -74,7 +81,7 @@ class Emulated:
         """See `Toolchain.plan`."""
         kit = self.kit()
         try:
-            units = units_of(request)
+            units = translation_units(request)
         except UsageError as error:
             return Plan(findings=(Finding("compile_error", "", 0, str(error), "kernelgym"),))
         findings: list[Finding] = []

@@ -30,6 +30,9 @@ _OLDEST_GCC = 11
 
 # -fno-strict-aliasing: CUDA programs read floats through float4*, and nvcc lets them.
 # -ffp-contract=off: the same digits on every host.
+# -fstack-clash-protection: a thread's stack that overflows by a large array must hit its guard.
+# -fno-gnu-unique: two variants in one process must not share the static __shared__ variables of
+# their templates.
 _COMMON = [
     "-std=c++17",
     "-fPIC",
@@ -37,6 +40,8 @@ _COMMON = [
     "-fno-strict-aliasing",
     "-ffp-contract=off",
     "-fno-math-errno",
+    "-fno-gnu-unique",
+    "-fstack-clash-protection",
     "-fdiagnostics-color=never",
     "-fmax-errors=20",
     "-Wno-attributes",

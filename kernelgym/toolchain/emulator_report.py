@@ -149,7 +149,8 @@ def _mapped(launch: Launch, map_place: Callable[[str, int], Place] | None) -> La
 
 def _diagnostic(finding: _Finding, places: Mapping[_Where, Place]) -> Diagnostic:
     file, line = places[finding.where] if finding.where else ("", 0)
-    text = finding.text
+    # Storage that the rewriter made for a shared variable bears the name of that variable.
+    text = finding.text.replace("kgemu_shared_", "")
     if finding.kernel:
         text += f" (kernel {finding.kernel}, block {finding.block}, thread {finding.thread})"
     if finding.other:

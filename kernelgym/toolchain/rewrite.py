@@ -33,12 +33,13 @@ from kernelgym.toolchain.lexer import (
     text_at,
     tokenize,
 )
-from kernelgym.toolchain.shared_memory import rewrite_shared
+from kernelgym.toolchain.shared_memory import function_bodies, rewrite_shared
 from kernelgym.toolchain.unsupported import Unsupported, find_unsupported
 
 __all__ = ["Rewritten", "Unsupported", "rewrite"]
 
 _DEVICE_FUNCTIONS = frozenset({"memcpy", "memmove", "memset", "printf"})
+_CALLED_SPECIFIERS = frozenset({"__launch_bounds__", "__attribute__", "__align__", "__maxnreg__"})
 _KERNEL_ADDRESS_FUNCTIONS = frozenset(
     {
         "cudaLaunchKernel",
@@ -92,12 +93,15 @@ def rewrite(text: str) -> Rewritten:
     streams = code_tokens(tokens)
     edits: list[Edit] = []
     unsupported = list(find_unsupported(streams))
+    kernels = _kernel_names(streams[0])
+    bodies = function_bodies(streams[0])
     for stream in streams:
         for index, token in enumerate(stream):
             if token.text == "<<<":
-                _rewrite_launch(stream, index, edits, unsupported)
+                _rewrite_launch(stream, index, kernels, edits, unsupported)
             elif token.text == "__shared__":
-                rewrite_shared(stream, index, edits)
+                in_function = token.directive > 0 or bodies[index]
+                rewrite_shared(stream, index, in_function, edits)
             elif token.text in _DEVICE_FUNCTIONS and _is_call_of_library(stream, index):
                 edits.append(Edit(token.start, token.start, "kgemu_device_"))
             elif token.text == "__noinline__" and text_at(stream, index - 1) != "(":
@@ -135,8 +139,27 @@ def _is_call_of_library(stream: Sequence[Token], index: int) -> bool:
 # --- launches -----------------------------------------------------------------------------------
 
 
+def _kernel_names(code: Sequence[Token]) -> frozenset[str]:
+    """Names of the kernels that a text declares."""
+    names = set()
+    for start, token in enumerate(code):
+        if token.text != "__global__":
+            continue
+        for index in range(start + 1, len(code) - 1):
+            if code[index].text in {";", "{", "__global__"}:
+                break
+            if code[index + 1].text == "(" and code[index].text not in _CALLED_SPECIFIERS:
+                names.add(code[index].text)
+                break
+    return frozenset(names)
+
+
 def _rewrite_launch(
-    stream: Sequence[Token], index: int, edits: list[Edit], unsupported: list[Unsupported]
+    stream: Sequence[Token],
+    index: int,
+    kernels: frozenset[str],
+    edits: list[Edit],
+    unsupported: list[Unsupported],
 ) -> None:
     token = stream[index]
     if text_at(stream, index - 1) == "operator":
@@ -148,6 +171,10 @@ def _rewrite_launch(
         return
     spelling = _spelling(stream[first:index])
     name = f"KGEMU_NAME({spelling})" if token.directive else json.dumps(spelling)
+    if spelling not in kernels and not spelling.endswith(">"):
+        # Perhaps a pointer: limits and shared memory go by the kernel it points to.
+        probe = f"[=](auto kgemu_take) -> decltype(kgemu_take({spelling}))"
+        name = f"::kgemu::name_of({name}, {probe} {{ return kgemu_take({spelling}); }}, 0)"
     edits += [
         Edit(
             stream[first].start,
@@ -211,7 +238,7 @@ def _template_opening(stream: Sequence[Token], index: int) -> int | None:
             depth -= 1
             if depth == 0:
                 return position
-        elif text in {";", "{", "("}:
+        elif text in {";", "{", "(", "<<<"}:
             return None
         position -= 1
     return None
@@ -233,7 +260,7 @@ def _configuration_end(stream: Sequence[Token], index: int) -> int | None:
             while _adjacent(stream, position + 1, 3):
                 position += 1
             return position
-        elif text == ";":
+        elif text in {";", "<<<"}:
             return None
     return None
 
@@ -268,6 +295,8 @@ def _null_arguments(stream: Sequence[Token], index: int) -> list[Token]:
             depth -= 1
             if depth == 0:
                 break
+        elif text == "<<<":
+            break
         elif (
             depth == 1
             and text == "NULL"

@@ -97,8 +97,8 @@ def run_confined(
         memory_bytes: Limit on each process's address space.
         file_bytes: Limit on the size of each file written.
         output_bytes: How much of stdout and of stderr is kept.
-        max_processes: Limit on processes of the user; counts those outside of the sandbox too
-            where there is no user namespace.
+        max_processes: How many processes and threads it may have, beyond those that the user has
+            at the start.
         env: Variables to add. From the caller's environment only `PATH` and the language come.
         protection: `"basic"`, `"standard"` or `"hardened"`.
 

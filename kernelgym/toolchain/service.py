@@ -31,25 +31,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from kernelgym.errors import ToolchainFault, UsageError
+from kernelgym.config import PROTECTIONS
+from kernelgym.errors import ConfigError, ToolchainFault, UsageError
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.cache import ContentCache
 from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc
-from kernelgym.toolchain.diagnostics import parse_compiler_output, place_at, tidy
+from kernelgym.toolchain.diagnostics import parse_compiler_output, place_at, resolve, tidy
 from kernelgym.toolchain.emulated import Emulated
 from kernelgym.toolchain.emulator import EmulatorKit
 from kernelgym.toolchain.flags import Flags, screen_flags
 from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
-from kernelgym.toolchain.units import (
-    TORCH_HEADERS,
-    flat_name,
-    is_cuda,
-    source_texts,
-    units_of,
-    written_at,
-)
+from kernelgym.toolchain.translation import translation_units
+from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts
 
 __all__ = ["BuildService"]
 
@@ -61,8 +56,9 @@ _MAX_PATH = 200
 _PLAIN_PATH = re.compile(r"(?![/-])[^\x00-\x1f\x7f\ud800-\udfff\"\\]+")
 _MEMORY_BYTES = 4 * 2**30
 _FILE_BYTES = 256 * 2**20
+_NOT_FOUND = 127
 _OUTPUT_BYTES = 2**20
-_MAX_PROCESSES = 512
+_MAX_PROCESSES = 1024
 _ENDED_BY_LIMIT = re.compile(
     r"out of memory|virtual memory exhausted|Killed signal|File size limit|CPU time limit"
 )
@@ -99,6 +95,9 @@ class BuildService:
         jobs: Compilers that run at once; default: the number of processors.
         protection: How compilers are confined: `"basic"`, `"standard"` or `"hardened"`.
         toolchains: Toolchains by target, `"emulator"` and `"gpu"`, in place of kernelgym's own.
+
+    Raises:
+        ConfigError: There is no such level of protection.
     """
 
     def __init__(
@@ -109,6 +108,9 @@ class BuildService:
         protection: str = "standard",
         toolchains: Mapping[str, Toolchain] | None = None,
     ) -> None:
+        if protection not in PROTECTIONS:
+            accepted = ", ".join(PROTECTIONS)
+            raise ConfigError(f"protection: expected one of {accepted}, got {protection!r}")
         self.cache = ContentCache(cache_root)
         self.protection = protection
         own = toolchains if toolchains is not None else _own_toolchains(self.cache.root)
@@ -134,7 +136,8 @@ class BuildService:
             ToolchainFault: g++ is missing, too old, or cannot build it.
         """
         toolchain = self._toolchain_for("emulator")
-        assert isinstance(toolchain, Emulated)
+        if not isinstance(toolchain, Emulated):
+            raise ToolchainFault(f"expected kernelgym's own emulator, got {type(toolchain)}")
         return toolchain.kit()
 
     def build(self, request: BuildRequest, *, timeout: float) -> BuildResult:
@@ -197,7 +200,7 @@ class BuildService:
         flags = screen_flags(request)
         for wrong in (*flags.refused, *_unsafe_paths(request)):
             raise UsageError(wrong.text)
-        units = [unit for unit in units_of(request) if is_cuda(unit.path)]
+        units = [unit for unit in translation_units(request) if is_cuda(unit.path)]
         return check_with_nvcc(
             {flat_name(unit.path): unit.text for unit in units},
             architecture,
@@ -269,7 +272,8 @@ class BuildService:
         def start(step: Step) -> concurrent.futures.Future[Finished]:
             return self._pool.submit(self._run, step, plan, scratch, timeout)
 
-        compiles = {step: start(step) for variant in plan.variants for step in variant.compiles}
+        distinct = dict.fromkeys(step for variant in plan.variants for step in variant.compiles)
+        compiles = {step: start(step) for step in distinct}
         # None may still write when the scratch folder goes, not even when one ends in a fault.
         concurrent.futures.wait(compiles.values())
         ended = {step: future.result() for step, future in compiles.items()}
@@ -286,7 +290,7 @@ class BuildService:
         return _Record(status="ok", said=said, libraries=libraries)
 
     def _run(self, step: Step, plan: Plan, scratch: str, timeout: float) -> Finished:
-        return run_confined(
+        finished = run_confined(
             [argument.replace(SCRATCH, scratch) for argument in step.command],
             cwd=os.path.join(scratch, "work"),
             readable=plan.readable,
@@ -300,6 +304,9 @@ class BuildService:
             env={"LC_ALL": "C"},
             protection=self.protection,
         )
+        if finished.returncode == _NOT_FOUND:
+            raise ToolchainFault(f"{step.command[0]}: {finished.stderr}")
+        return finished
 
 
 def _own_toolchains(cache_root: Path) -> dict[str, Toolchain]:
@@ -327,7 +334,7 @@ def _diagnostics(
     sources = source_texts(request)
     found: list[Diagnostic] = []
     for finding in record.findings:
-        place = written_at(request, source_map, finding.source, finding.line)
+        place = resolve(finding.source, finding.line, source_map=source_map, sources=sources)
         found.append(
             place_at(
                 source_map,

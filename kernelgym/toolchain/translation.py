@@ -2,13 +2,13 @@
 
 As `torch.utils.cpp_extension.load_inline` does it: all `cpp_sources` make `main.cpp`, which gets
 `<torch/extension.h>` in front and the generated bindings behind; all `cuda_sources` make `cuda.cu`,
-a translation unit of its own. `#line` directives lead every message back to where the text stands
-in the workspace, mostly a string in `model_new.py`.
+a translation unit of its own. `#line` directives make messages count in the texts as they were
+given, under the names `cpp_sources[0]`, `cuda_sources[1]`, …; files keep their own path. Where such a
+text stands in the workspace is not said here, so that moving it there changes no binary.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 
@@ -84,7 +84,7 @@ def translation_units(request: BuildRequest) -> tuple[SourceFile, ...]:
         text = "\n".join(
             [
                 *_implicit(headers, request.cuda_sources),
-                *_located("cuda_sources", request.cuda_sources, request.files),
+                *_named("cuda_sources", request.cuda_sources),
             ]
         )
         units.append(SourceFile("cuda.cu", text + "\n"))
@@ -92,7 +92,9 @@ def translation_units(request: BuildRequest) -> tuple[SourceFile, ...]:
     for path in request.sources:
         if path not in texts:
             raise UsageError(f"expected one of the workspace's files {sorted(texts)}, got {path!r}")
-        text = "\n".join([*_implicit((), [texts[path]]), f'#line 1 "{path}"', texts[path]])
+        # nvcc includes its runtime by itself in a .cu file.
+        own = ("cuda_runtime.h",) if path.endswith(".cu") else ()
+        text = "\n".join([*_implicit(own, [texts[path]]), f'#line 1 "{path}"', texts[path]])
         units.append(SourceFile(path, text))
     return tuple(units)
 
@@ -101,7 +103,7 @@ def _main(request: BuildRequest) -> str:
     headers = () if request.no_implicit_headers else _CPP_HEADERS
     lines = [
         *_implicit(headers, request.cpp_sources),
-        *_located("cpp_sources", request.cpp_sources, request.files),
+        *_named("cpp_sources", request.cpp_sources),
     ]
     if request.functions:
         lines += [f'#line 1 "{GENERATED}"', "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {"]
@@ -125,62 +127,7 @@ def _c_string(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _located(argument: str, texts: Sequence[str], files: Sequence[SourceFile]) -> Iterable[str]:
-    """The texts, each led by the place where it stands in the workspace."""
+def _named(argument: str, texts: Sequence[str]) -> Iterable[str]:
+    """The texts, each led by the name that messages are to know it by."""
     for index, text in enumerate(texts):
-        yield from _locate(f"{argument}[{index}]", text, files)
-
-
-def _locate(label: str, text: str, files: Sequence[SourceFile]) -> list[str]:
-    if text.strip():
-        for file in files:
-            offset = file.text.find(text)
-            if offset >= 0:
-                line = file.text.count("\n", 0, offset) + 1
-                return [f'#line {line} "{file.path}"', text]
-    return _align(label, text, files)
-
-
-def _align(label: str, text: str, files: Sequence[SourceFile]) -> list[str]:
-    """Locates a text that was put together, line by line; lines not found count under `label`."""
-    lines = text.split("\n")
-    places: list[tuple[str, int]] = [(label, number) for number in range(1, len(lines) + 1)]
-    best = 0
-    for file in files:
-        found, matched = _matching_lines(lines, file)
-        if matched > best:
-            best = matched
-            places = [found.get(index, (label, index + 1)) for index in range(len(lines))]
-    result: list[str] = []
-    expected = ("", 0)
-    continued = False
-    for line, (path, number) in zip(lines, places, strict=True):
-        # A directive in the middle of a continued line would break it.
-        if (path, number) != expected and not continued:
-            result.append(f'#line {number} "{path}"')
-            expected = (path, number)
-        result.append(line)
-        expected = (expected[0], expected[1] + 1)
-        continued = line.endswith("\\")
-    return result
-
-
-def _matching_lines(
-    lines: Sequence[str], file: SourceFile
-) -> tuple[dict[int, tuple[str, int]], int]:
-    theirs = file.text.split("\n")
-    matcher = difflib.SequenceMatcher(None, lines, theirs, autojunk=False)
-    found: dict[int, tuple[str, int]] = {}
-    matched = 0
-    previous = (0, 0)
-    for block in matcher.get_matching_blocks():
-        # Lines that differ between two matches, but are as many, are the same ones filled in.
-        gap = block.a - previous[0]
-        if previous != (0, 0) and gap == block.b - previous[1]:
-            for step in range(gap):
-                found[previous[0] + step] = (file.path, previous[1] + step + 1)
-        for step in range(block.size):
-            found[block.a + step] = (file.path, block.b + step + 1)
-            matched += bool(lines[block.a + step].strip())
-        previous = (block.a + block.size, block.b + block.size)
-    return found, matched
+        yield from (f'#line 1 "{argument}[{index}]"', text)

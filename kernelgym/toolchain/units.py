@@ -1,25 +1,14 @@
-"""A request's translation units, and the names that compilers know its texts by."""
+"""Names: of translation units' files, and of the texts that they are made from."""
 
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import re
 from pathlib import Path
 
-from kernelgym.toolchain.build import BuildRequest, SourceFile
-from kernelgym.toolchain.sourcemap import Place, SourceMap
-from kernelgym.toolchain.translation import translation_units
+from kernelgym.toolchain.build import BuildRequest
 
-__all__ = [
-    "TORCH_HEADERS",
-    "flat_name",
-    "is_cuda",
-    "origin",
-    "source_texts",
-    "units_of",
-    "written_at",
-]
+__all__ = ["TORCH_HEADERS", "flat_name", "is_cuda", "origin", "source_texts"]
 
 TORCH_HEADERS = Path(__file__).parent / "include" / "torch"
 """The stand-in for torch's C++ headers."""
@@ -27,17 +16,6 @@ TORCH_HEADERS = Path(__file__).parent / "include" / "torch"
 _LINE_DIRECTIVE = re.compile(
     r'^[ \t]*#[ \t]*(?:line[ \t]+)?(\d+)(?:[ \t]+"([^"]*)")?', re.MULTILINE
 )
-
-
-def units_of(request: BuildRequest) -> tuple[SourceFile, ...]:
-    """A request's translation units, whose `#line` directives name texts as `source_texts` does.
-
-    Raises:
-        UsageError: A path of `request.sources` is not one of the workspace's files.
-    """
-    # Shown no file that holds a text, the translation names texts by argument and index.
-    files = tuple(file for file in request.files if file.path in request.sources)
-    return translation_units(dataclasses.replace(request, files=files))
 
 
 def is_cuda(path: str) -> bool:
@@ -62,23 +40,6 @@ def source_texts(request: BuildRequest) -> dict[str, str]:
         for name, texts in inline.items()
         for index, text in enumerate(texts)
     }
-
-
-def written_at(request: BuildRequest, source_map: SourceMap, name: str, line: int) -> Place | None:
-    """Where in the workspace a compiled line was written.
-
-    Args:
-        request: What was built.
-        source_map: The map of its workspace.
-        name: What the compiler knew the text as: see `source_texts`, or a file's path.
-        line: 1-based.
-    """
-    texts = source_texts(request)
-    if name in texts:
-        return source_map.locate(texts[name], line)
-    if source_map.has_file(name):
-        return Place(name, line, 0)
-    return None
 
 
 def origin(unit: str, line: int) -> tuple[str, int]:

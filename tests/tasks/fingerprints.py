@@ -32,6 +32,9 @@ _ATTENTION_FLOPS = {
     "L3/32": 6 * 4 * 10 * 4 * 2 * 2 * 32,
 }
 
+# Networks of hundreds of operators, a pass over which takes a second or more even without values.
+DEEP = {f"L3/{number}" for number in (10, 15, 16, 20, 22, 23, 24, 29, 30, 34)}
+
 _FOLDER = pathlib.Path(__file__).parent / "fingerprints"
 
 

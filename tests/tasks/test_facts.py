@@ -15,6 +15,15 @@ GIGABYTE = 10**9
 ALWAYS_ZERO = {"L2/83"}
 
 
+STOCHASTIC = {"L2/66", "L2/83", "L3/35"}
+NEAR_TIE_INDEX = {"L1/51", "L1/52"}
+UNSCORABLE = {"L2/80", "L2/83", "L3/28"}
+
+EACH = [
+    pytest.param(i, marks=[pytest.mark.slow] if i in fingerprints.DEEP else []) for i in tasks.ids()
+]
+
+
 @pytest.fixture(autouse=True)
 def _one_thread():
     before = torch.get_num_threads()
@@ -33,7 +42,7 @@ def reference(task, dtype=torch.float32):
     return model
 
 
-@pytest.mark.parametrize("task_id", tasks.ids())
+@pytest.mark.parametrize("task_id", EACH)
 def test_small_runs_on_one_core_under_every_law(task_id):
     task = tasks.get(task_id)
     model = reference(task)
@@ -56,7 +65,7 @@ def test_small_runs_on_one_core_under_every_law(task_id):
     assert (error < 1e-3 * seen[3].double().abs().max() + 1e-12) == degenerate
 
 
-@pytest.mark.parametrize("task_id", tasks.ids())
+@pytest.mark.parametrize("task_id", EACH)
 def test_pieces_give_what_the_whole_gives(task_id):
     task = tasks.get(task_id)
     cut = task.facts("small").slice_dim
@@ -93,30 +102,22 @@ def test_what_couples_the_batch_is_not_cut():
         assert tasks.get(task_id).facts("small").slice_dim is None
 
 
-@pytest.mark.parametrize("task_id", tasks.ids())
+@pytest.mark.parametrize("task_id", EACH)
 def test_mode_matters_where_records_differ(task_id):
     recorded = fingerprints.record(task_id)["fingerprint"]["mode_matters"]
     assert tasks.get(task_id).facts("full").mode_matters == (recorded or task_id in ALWAYS_ZERO)
 
 
-def test_what_draws_random_numbers():
-    found = {task_id for task_id in tasks.ids() if tasks.get(task_id).facts("full").stochastic}
-    assert found == {"L2/66", "L2/83", "L3/35"}
-    rules = {task_id: tasks.get(task_id).facts("full").output_rule for task_id in tasks.ids()}
-    assert {task_id for task_id, rule in rules.items() if rule == "stochastic"} == found
-    assert {i for i, rule in rules.items() if rule == "near_tie_index"} == {"L1/51", "L1/52"}
-
-
-def test_what_cannot_be_scored():
-    found = {task_id for task_id in tasks.ids() if tasks.get(task_id).facts("small").unscorable}
-    assert found == {"L2/80", "L2/83", "L3/28"}
-
-
-def test_whole_number_outputs_have_a_rule_of_their_own():
-    for task_id in tasks.ids():
-        facts = tasks.get(task_id).facts("small")
-        integral = not getattr(torch, facts.outputs[0][1]).is_floating_point
-        assert integral == (facts.output_rule in ("exact", "near_tie_index"))
+@pytest.mark.parametrize("task_id", EACH)
+def test_rules(task_id):
+    facts = tasks.get(task_id).facts("full")
+    assert facts.stochastic == (task_id in STOCHASTIC)
+    assert (facts.output_rule == "stochastic") == (task_id in STOCHASTIC)
+    assert (facts.output_rule == "near_tie_index") == (task_id in NEAR_TIE_INDEX)
+    assert bool(facts.unscorable) == (task_id in UNSCORABLE)
+    ((_, dtype),) = facts.outputs
+    integral = not getattr(torch, dtype).is_floating_point
+    assert integral == (facts.output_rule in ("exact", "near_tie_index"))
 
 
 def _room(task, size):
@@ -125,7 +126,7 @@ def _room(task, size):
     return facts.memory_bytes + facts.min_bytes - sum(s.nbytes for s in task.input_specs(size))
 
 
-@pytest.mark.parametrize("task_id", tasks.ids())
+@pytest.mark.parametrize("task_id", EACH)
 def test_medium_is_there_where_full_does_not_fit_and_fits(task_id):
     task = tasks.get(task_id)
     assert ("medium" in task.sizes) == (_room(task, "full") > 13 * GIGABYTE)

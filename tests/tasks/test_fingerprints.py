@@ -17,6 +17,9 @@ def _marks(task_id):
 
 
 ALL = [pytest.param(task_id, marks=_marks(task_id)) for task_id in tasks.ids()]
+EACH = [
+    pytest.param(i, marks=[pytest.mark.slow] if i in fingerprints.DEEP else []) for i in tasks.ids()
+]
 CASES = [
     pytest.param(task_id, variant, mode, marks=_marks(task_id))
     for task_id in tasks.ids()
@@ -47,7 +50,7 @@ def test_layout(task_id):
     assert fingerprints.layout_problems(task_id) == []
 
 
-@pytest.mark.parametrize("task_id", tasks.ids())
+@pytest.mark.parametrize("task_id", EACH)
 def test_facts(task_id):
     assert fingerprints.fact_problems(task_id) == []
 

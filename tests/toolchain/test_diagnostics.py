@@ -17,6 +17,7 @@ from kernelgym.toolchain.diagnostics import (
     SourceMap,
     parse_compiler_output,
     parse_python,
+    resolve,
     tidy,
 )
 
@@ -68,6 +69,14 @@ def test_gxx_errors_name_the_line_of_the_file(tmp_path: Path) -> None:
     assert found[0].text == "'y' was not declared in this scope"
     assert found[0].excerpt == "  /* größe */ return y;\n                     ^"
     assert found[0].column == 22
+
+
+def test_a_missing_semicolon_is_on_the_line_that_lacks_it(tmp_path: Path) -> None:
+    text = "int f(int n) {\n  int a = n  // no end\n\n  // comment\n  f(a);\n  return a\n}\n"
+    found = diagnose(text, tmp_path)
+    assert [(d.line, d.column) for d in found] == [(3, 12), (7, 11)]
+    assert found[0].text == "expected ',' or ';'"
+    assert found[0].excerpt == "  int a = n  // no end\n           ^"
 
 
 def test_errors_come_before_warnings(tmp_path: Path) -> None:
@@ -129,12 +138,12 @@ def test_nvcc_errors_carry_columns_of_what_was_written() -> None:
         NVCC, tool="nvcc", source_map=workspace(), sources={"cuda_sources[0]": SOURCE}
     )
     assert [(d.line, d.column, d.severity) for d in found] == [
-        (6, 1, "error"),
+        (5, 14, "error"),
         (4, 0, "error"),
         (4, 17, "warning"),
     ]
     assert found[0].text == 'expected a ";"'
-    assert found[0].excerpt == "}\n^"
+    assert found[0].excerpt == "  x[0] = 1.0f\n             ^"
     assert found[1].text == "thing.h: no instance of overloaded function"
     assert found[2].text.endswith("never referenced [#177-D]")
     assert found[2].excerpt.splitlines()[1] == " " * 16 + "^"
@@ -245,6 +254,15 @@ FOUND = (
     Diagnostic("model_new.py", 4, 2, "error", "expected ';'", " x\n ^", "g++"),
     Diagnostic("", 0, 0, "warning", "slow", tool="emulator", code="race.shared"),
 )
+
+
+def test_names_of_texts_are_resolved() -> None:
+    places = {"source_map": workspace(k_cuh="int a;\n"), "sources": {"cuda_sources[0]": SOURCE}}
+    assert resolve("./cuda_sources[0]", 3, 3, **places) == ("model_new.py", 5, 3)  # type: ignore
+    assert resolve("k.cuh", 1, **places) == ("k.cuh", 1, 0)  # type: ignore[arg-type]
+    assert resolve("/usr/include/math.h", 1, **places) is None  # type: ignore[arg-type]
+    unknown = {"source_map": workspace("x = 1\n"), "sources": {"a": "int y;\n"}}
+    assert resolve("a", 1, **unknown) == ("", 1, 0)  # type: ignore[arg-type]
 
 
 def test_gcc_format() -> None:

@@ -9,8 +9,14 @@ from kernelgym.toolchain.rewrite import rewrite
 
 
 def launch(name: str, call: str, configuration: str, arguments: str) -> str:
+    shown = f'"{name}"'
+    if not name.endswith(">"):  # perhaps a pointer to a kernel
+        shown = (
+            f"::kgemu::name_of({shown}, [=](auto kgemu_take) -> decltype(kgemu_take({name})) "
+            f"{{ return kgemu_take({name}); }}, 0)"
+        )
     return (
-        f'::kgemu::prepare("{name}", __FILE__, __LINE__, [=](auto... kgemu_arguments) '
+        f"::kgemu::prepare({shown}, __FILE__, __LINE__, [=](auto... kgemu_arguments) "
         f"{{ {call}(kgemu_arguments...); }}).on({configuration})({arguments})"
     )
 
@@ -92,6 +98,11 @@ def test_a_launch_in_a_macro_is_named_where_the_macro_is_used() -> None:
     assert result.text.endswith(".on(1, 2)(__VA_ARGS__)\nGO(f, x);\n")
 
 
+def test_a_kernel_of_the_same_text_needs_no_probe() -> None:
+    text = rewrite("__global__ void __launch_bounds__(128) k(int x);\nk<<<1, 2>>>(x);").text
+    assert '::kgemu::prepare("k", __FILE__' in text
+
+
 def test_lines_stay() -> None:
     source = "a;\nk<T,\n  4>\n  <<<dim3(1,\n 2), /* >>> */ 3\n>>>(x,\n  y);\nb;\n"
     result = rewrite(source)
@@ -128,10 +139,33 @@ def test_dynamic_shared_memory(declaration: str, expected: str) -> None:
 
 def test_shared_variables_of_class_type_become_storage_and_a_reference() -> None:
     text = rewrite("void k() { __shared__ alignas(16) half2 s[4][5], t; }").text
-    assert "typedef  " in text and "half2 kgemu_type_s[4][5], kgemu_type_t;" in text
+    assert "half2 kgemu_type_s[4][5], kgemu_type_t;" in text
     assert "kgemu_type_s& s = kgemu_shared_s.get();" in text
     assert "kgemu_type_t& t = kgemu_shared_t.get();" in text
     assert "alignas" not in text
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "void k() { Pair<int, 4> __shared__ s[4]; }",
+        "struct F { void operator()(int i) const { __shared__ Pair<int, 4> s[4]; } };",
+        "void k() { if (x) { f(); } else { __shared__ Pair<int, 4> s[4]; } }",
+    ],
+)
+def test_shared_variables_are_found_in_every_body(source: str) -> None:
+    text = rewrite(source).text
+    assert re.search(r"typedef +Pair<int, 4> +kgemu_type_s\[4\];", text)
+
+
+def test_shared_variables_in_macros_and_outside_of_functions_are_left_to_the_macro() -> None:
+    for source in (
+        "#define S __shared__ T s[4]; T u\n",
+        "struct A { int x; };\n__shared__ T s[4];",
+    ):
+        assert rewrite(source).text == source
+    text = rewrite("extern __shared__ float4 s[];\nvoid k() { s[0].x = 1; }").text
+    assert re.sub(" +", " ", text).startswith("static ::kgemu::DynamicShared< float4 > s;\n")
 
 
 def test_columns_lead_back_to_the_source() -> None:

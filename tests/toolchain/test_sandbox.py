@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -292,3 +293,49 @@ socket.socket(socket.AF_UNIX).close()
 """
     done = in_a_child(script, scratch)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes its user")
+def test_root_stays_root_without_powers_where_nobody_could_not_reach(scratch: Path) -> None:
+    private = scratch.parent / "private"
+    private.mkdir(mode=0o700)
+    (private / "header.h").write_text("text\n")
+    common = {"cwd": scratch, "readable": [str(private)], "writable": [str(scratch)]}
+    command = ["sh", "-c", f"cat {private}/header.h && echo x > made && chown 1:1 made"]
+    finished = run_confined(command, **common)  # type: ignore[arg-type]
+    assert "unprivileged" not in finished.protections
+    assert "no_capabilities" in finished.protections
+    assert finished.stdout == "text\n"
+    assert (scratch / "made").exists()
+    assert finished.returncode != 0  # The capability to change owners is gone.
+    finished = shell("cat made && id -u", scratch)
+    assert finished.stdout == "x\n65534\n"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_nothing_outlives_a_caller_that_is_killed(level: str, scratch: Path) -> None:
+    mark = f"88{os.getpid()}{level[0].encode().hex()}"
+    script = (
+        "from kernelgym.toolchain.sandbox import run_confined\n"
+        f"run_confined(['sleep', '{mark}'], cwd={str(scratch)!r}, writable=[{str(scratch)!r}],"
+        f" protection={level!r})"
+    )
+    (scratch / "caller.py").write_text(script)
+    with subprocess.Popen([sys.executable, scratch / "caller.py"]) as caller:
+        wait_until(lambda: any(is_sleep(process) for process in processes_with(mark)))
+        caller.kill()
+    wait_until(lambda: processes_with(mark) == [])
+
+
+def is_sleep(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/comm").read_text() == "sleep\n"
+    except OSError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgym.errors import ToolchainFault
+from kernelgym.errors import ConfigError, ToolchainFault
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.flags import Flags
 from kernelgym.toolchain.plan import Finding, Plan, Step, Variant
@@ -116,6 +116,42 @@ def test_the_key_covers_what_matters(service: BuildService, toolchain: PlainTool
     keys.add(service.build(asked, timeout=60).key)
     assert len(keys) == len(variations) + 1
     assert service.build(request(GOOD, above=9, name="n"), timeout=60).key in keys
+
+
+def test_a_step_that_variants_share_runs_once(
+    service: BuildService, toolchain: PlainToolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = Step(("sh", "-c", "echo ran >> ../out/log"))
+    variants = [
+        Variant(name, (shared,), Step(("cp", "../out/log", f"../out/{name}")), name)
+        for name in ("fast", "checked")
+    ]
+    monkeypatch.setattr(toolchain, "plan", lambda *_: Plan(variants=tuple(variants)))
+    result = service.build(request(GOOD), timeout=60)
+    assert [Path(path).read_text() for _, path in result.libraries] == ["ran\n", "ran\n"]
+
+
+def test_a_compiler_that_is_gone_is_a_fault(
+    service: BuildService, toolchain: PlainToolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = Variant("fast", (Step(("no-such-g++",)),), Step(("true",)), "x")
+    monkeypatch.setattr(toolchain, "plan", lambda *_: Plan(variants=(gone,)))
+    with pytest.raises(ToolchainFault, match=r"no-such-g\+\+"):
+        service.build(request(GOOD), timeout=60)
+
+
+@pytest.mark.parametrize("protection", ["basic", "hardened"])
+def test_compilers_work_at_other_levels(
+    tmp_path: Path, toolchain: PlainToolchain, protection: str
+) -> None:
+    toolchains = {"emulator": toolchain}
+    with BuildService(tmp_path, protection=protection, toolchains=toolchains) as service:
+        assert answer(service.build(request(GOOD), timeout=60), "checked") == 41
+
+
+def test_an_unknown_level_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="protection: expected one of basic"):
+        BuildService(tmp_path, protection="iron")
 
 
 def test_workspace_files_can_be_included(service: BuildService) -> None:

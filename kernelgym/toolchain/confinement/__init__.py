@@ -75,14 +75,14 @@ def confine(policy: Policy, namespaces: Sequence[str] | None = None) -> tuple[st
             active.add("mountns")
         if os.geteuid() != 0 or drop_user(policy):
             active.add("unprivileged")
+    # After the change of user, whose processes are counted, and while /proc can be read.
+    limit_resources(policy)
     forbid_new_privileges()
     if policy.level != "basic":
         if drop_capabilities():
             active.add("no_capabilities")
         if restrict_files(policy):
             active.add("landlock")
-    # After the change of user: a limit on processes counts those of the new one.
-    limit_resources(policy)
 
     rules: tuple[Rule, ...] = () if policy.new_processes else PROCESS_RULES
     if policy.level == "hardened":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import platform
 import stat
 
 from .libc import check, libc
@@ -73,7 +72,7 @@ def change_root(policy: Policy) -> bool:
     Returns:
         Whether it took effect. When a step fails, the process keeps the root that it had.
     """
-    machine = platform.machine()
+    machine = os.uname().machine
     if machine not in _PIVOT_ROOT or _mount(None, "/", flags=_MS_REC | _MS_PRIVATE) != 0:
         return False
     here, root = os.getcwd(), "/tmp"

@@ -24,7 +24,8 @@ class Policy(NamedTuple):
         cpu_seconds: Processor time of each process, in whole seconds, or `None`.
         memory_bytes: Address space of each process, or `None` (CUDA needs `None`).
         file_bytes: Size of each file written, or `None`.
-        max_processes: Processes and threads of the user, or `None`. Root is exempt from it.
+        max_processes: How many processes and threads there may be beyond those that the user has at
+            the start, or `None`. Root is exempt from it.
         new_processes: Whether further processes may be started. `False` refuses them by a filter
             on system calls, which also refuses signals to others; threads stay allowed.
     """

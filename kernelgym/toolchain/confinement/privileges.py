@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import resource
-from collections.abc import Iterable
 
 from .libc import libc, prctl
 from .policy import NOBODY, Policy
@@ -25,12 +24,16 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 def limit_resources(policy: Policy) -> None:
     """Sets the policy's resource limits; none is raised above what is in force already."""
+    processes = policy.max_processes
+    if processes is not None:
+        # The kernel counts all of the user's, wherever they run.
+        processes += _running(os.geteuid())
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_CPU: policy.cpu_seconds,
         resource.RLIMIT_AS: policy.memory_bytes,
         resource.RLIMIT_FSIZE: policy.file_bytes,
-        resource.RLIMIT_NPROC: policy.max_processes,
+        resource.RLIMIT_NPROC: processes,
     }
     for kind, value in wanted.items():
         if value is None:
@@ -38,6 +41,17 @@ def limit_resources(policy: Policy) -> None:
         hard = resource.getrlimit(kind)[1]
         limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (limit, limit))
+
+
+def _running(user: int) -> int:
+    """How many processes and threads a user has now."""
+    total = 0
+    for entry in os.scandir("/proc"):
+        # Those that end meanwhile, and those of others, cannot be looked into.
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and entry.stat().st_uid == user:
+                total += len(os.listdir(f"/proc/{entry.name}/task"))
+    return total
 
 
 def forbid_new_privileges() -> None:
@@ -52,36 +66,31 @@ def drop_user(policy: Policy) -> bool:
         Whether it did: it does not where `NOBODY` could not reach a path of the policy (an
         interpreter below `/root`), for then nothing would run.
     """
-    if not _reachable_by_nobody(policy.readable):
-        return False
-    _give(policy.writable, NOBODY)
-    if _reachable_by_nobody((os.getcwd(), *policy.writable)) and become_nobody():
-        return True
-    # Root without its privileges could not enter folders that are somebody else's.
-    _give(policy.writable, 0)
-    return False
-
-
-def _give(paths: Iterable[str], owner: int) -> None:
-    for path in filter(os.path.isdir, paths):
-        for folder, _, names in os.walk(path):
-            for name in (".", *names):
-                # Of other commands in the same folder, temporary files come and go.
-                with contextlib.suppress(FileNotFoundError, PermissionError):
-                    os.chown(os.path.join(folder, name), owner, owner, follow_symlinks=False)
-
-
-def _reachable_by_nobody(paths: Iterable[str]) -> bool:
-    present = [path for path in paths if os.path.exists(path)]
+    folders = [path for path in policy.writable if os.path.isdir(path)]
+    here = os.getcwd()
+    inside = any(os.path.commonpath([here, folder]) == folder for folder in folders)
+    read = [*filter(os.path.exists, policy.readable), *([] if inside else [here])]
+    # Decided before anything is given away: what stays root could not reach it afterwards.
+    parents = [os.path.dirname(folder) for folder in folders]
     try:
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
     except OSError:
         return False
-    reachable = all(os.access(path, os.R_OK, effective_ids=True) for path in present)
+    reachable = all(os.access(path, os.R_OK, effective_ids=True) for path in read) and all(
+        os.access(parent, os.X_OK, effective_ids=True) for parent in parents
+    )
     os.seteuid(0)
     os.setegid(0)
-    return reachable
+    if not reachable:
+        return False
+    for path in folders:
+        for folder, _, names in os.walk(path):
+            for name in (".", *names):
+                # Of other commands in the same folder, temporary files come and go.
+                with contextlib.suppress(FileNotFoundError):
+                    os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
+    return become_nobody()
 
 
 def become_nobody() -> bool:

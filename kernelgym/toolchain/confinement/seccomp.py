@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import socket
 import struct
 from typing import NamedTuple
@@ -153,7 +152,7 @@ def filter_calls(rules: tuple[Rule, ...]) -> bool:
     Raises:
         ValueError: The calls of this kind of machine are not known.
     """
-    machine = platform.machine()
+    machine = os.uname().machine
     if machine not in _AUDIT:
         raise ValueError(f"expected a machine of {', '.join(_AUDIT)}, got {machine!r}")
     program = _assemble(rules, machine)

@@ -35,8 +35,7 @@ kgemu_switch:
   ret
 .size kgemu_switch, .-kgemu_switch
 )");
-constexpr size_t kSavedWords = 6;   // below the return address
-constexpr size_t kReturnWord = 6;
+constexpr size_t kReturnWord = 6;   // above the saved registers
 constexpr size_t kFrameWords = 8;   // keeps rsp + 8 a multiple of 16 at the function's entry
 #elif defined(__aarch64__)
 asm(R"(

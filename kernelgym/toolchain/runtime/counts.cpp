@@ -4,6 +4,8 @@
 // where the warp waits, is one request: that is what converged lanes do. From a request follow the
 // 32-byte sectors (global memory), the wavefronts (shared memory: 32 banks of 4 bytes; accesses of 8
 // and 16 bytes go by half and quarter warps), and the lanes that an atomic has to serialise.
+// A warp diverges in a block if one of its requests lacks a thread that the warp started with: an `if`
+// that some lanes take around a memory access, a tail, an early return.
 // DRAM bytes are the sectors touched at least once by a launch: what a cache without limit leaves.
 #include <algorithm>
 #include <cstring>

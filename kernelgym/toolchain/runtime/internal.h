@@ -22,7 +22,6 @@ constexpr size_t kLargestShared = 227 * 1024;
 enum Error {
   kSuccess = 0,
   kInvalidValue = 1,
-  kMemoryAllocation = 2,
   kInvalidConfiguration = 9,
   kInvalidDeviceFunction = 98,
   kIllegalAddress = 700,
@@ -148,7 +147,7 @@ void* lazy_zeros(size_t bytes);
 void free_lazy(void* memory, size_t bytes);
 
 Region* find_region(uintptr_t address, size_t size);
-// An address relative to the nearest region: "byte 1028 of x (1024 bytes)".
+// An address relative to the nearest region, the same in every run: "byte 1028 of x (1024 bytes)".
 std::string describe_address(uintptr_t address);
 // "byte 12 of tile".
 std::string describe_byte(const Region* region, uintptr_t address);
@@ -281,7 +280,6 @@ void add_finding(const char* code, const std::string& text, uintptr_t return_add
                  const Party* other = nullptr);
 // Whether add_finding would drop it.
 bool is_known_finding(const char* code, uintptr_t return_address);
-std::string index3(uint64_t linear, const dim3& extent);
 
 struct LaunchRecord {
   std::string kernel, file;
@@ -316,6 +314,8 @@ extern uint64_t access_budget, accesses_spent;
 void preempt();
 [[noreturn]] void abandon(int error);
 bool on_fiber();
+// The x, y, z of a linear index.
+uint3 unflatten(uint64_t linear, const dim3& extent);
 
 }  // namespace kgemu
 

@@ -21,9 +21,13 @@ std::vector<Region*> launch_regions;                          // of the running 
 // Registered pointers that lie in another region: pointer -> start of that region.
 std::unordered_multimap<uintptr_t, uintptr_t> aliases;
 
+size_t largest_region;
+
 constexpr size_t kAlignment = 256;  // cudaMalloc's
 constexpr size_t kLeastGuard = 4096;
 constexpr size_t kMostGuard = 1 << 20;
+constexpr uintptr_t kNullPage = 1 << 16;
+constexpr size_t kHugePages = 8 << 20;  // shadows of this size are usually touched throughout
 
 // An access beyond an allocation's end should not land in the next one: larger ones have wider
 // zones, as their strides are larger.
@@ -33,21 +37,23 @@ size_t guard_bytes(size_t bytes) {
 }
 
 Region* lookup(uintptr_t address, size_t size) {
-  auto after = regions.upper_bound(address);
-  if (after == regions.begin()) return nullptr;
-  Region* region = std::prev(after)->second.get();
-  return region->contains(address, size) ? region : nullptr;
+  // Regions may lie inside others that were registered later: the innermost is the last to start.
+  for (auto next = regions.upper_bound(address); next != regions.begin();) {
+    Region* region = (--next)->second.get();
+    if (region->contains(address, size)) return region;
+    if (address - region->low >= largest_region) break;
+  }
+  return nullptr;
+}
+
+void add_region(std::unique_ptr<Region> region) {
+  largest_region = std::max(largest_region, region->bytes);
+  regions[region->low] = std::move(region);
 }
 
 void erase(uintptr_t low) {
   regions.erase(low);
   ++region_generation;
-}
-
-std::string in_hex(uintptr_t address) {
-  char text[32];
-  snprintf(text, sizeof(text), "0x%zx", static_cast<size_t>(address));
-  return text;
 }
 
 }  // namespace
@@ -59,6 +65,7 @@ void* lazy_zeros(size_t bytes) {
     fprintf(stderr, "kgemu: no memory for the shadow of %zu bytes\n", bytes);
     abort();
   }
+  if (bytes >= kHugePages) madvise(memory, bytes, MADV_HUGEPAGE);
   return memory;
 }
 
@@ -85,7 +92,7 @@ void adopt_module(const Module& module) {
     region->low = segment.first;
     region->bytes = segment.second;
     region->label = "the module's variables";
-    regions[segment.first] = std::move(region);
+    add_region(std::move(region));
   }
 }
 
@@ -115,7 +122,9 @@ std::string describe_address(uintptr_t address) {
   };
   for (auto& entry : regions) consider(entry.second.get());
   for (Region* region : launch_regions) consider(region);
-  if (!nearest || distance > kMostGuard) return in_hex(address) + ", near no allocation";
+  // The address itself would differ from run to run.
+  if (address < kNullPage) return "address " + std::to_string(address) + ", a null pointer";
+  if (!nearest || distance > kMostGuard) return "an address near no allocation of the device";
   bool before = address < nearest->low;
   return "byte " + std::string(before ? "-" : "") +
          std::to_string(before ? nearest->low - address : address - nearest->low) + " of " +
@@ -125,15 +134,17 @@ std::string describe_address(uintptr_t address) {
 std::string describe_byte(const Region* region, uintptr_t address) {
   uintptr_t offset = address - region->low;
   std::string name = region->label;
+  size_t bytes = region->bytes;
   if (region->module) {
     for (const SharedVariable& variable : region->module->shared) {
       if (offset - variable.offset >= variable.bytes) continue;
       offset -= variable.offset;
       name = "__shared__ " + variable.name;
+      bytes = variable.bytes;
       break;
     }
   }
-  return "byte " + std::to_string(offset) + " of " + name;
+  return "byte " + std::to_string(offset) + " of " + name + " (" + std::to_string(bytes) + " bytes)";
 }
 
 }  // namespace kgemu
@@ -154,7 +165,7 @@ extern "C" void* kgemu_alloc(size_t bytes, int initialised, const char* label) {
   region->initialised = initialised;
   region->guarded = true;
   region->label = label && *label ? label : "an allocation";
-  regions[region->low] = std::move(region);
+  add_region(std::move(region));
   return start;
 }
 
@@ -191,7 +202,7 @@ extern "C" void kgemu_register(const void* pointer, size_t bytes, int initialise
   region->label = label && *label ? label : "a tensor";
   auto old = regions.find(low);
   if (old != regions.end()) erase(low);  // grew: the owner freed and allocated again
-  regions[low] = std::move(region);
+  add_region(std::move(region));
 }
 
 extern "C" void kgemu_unregister(const void* pointer) {

@@ -49,13 +49,6 @@ int error_state;
 std::string report;
 long long clock_ticks;
 
-// An extent may be 0 in a launch that was refused.
-uint3 unflatten(uint64_t linear, const dim3& extent) {
-  uint64_t x = std::max(extent.x, 1u), y = std::max(extent.y, 1u);
-  return {static_cast<unsigned>(linear % x), static_cast<unsigned>(linear / x % y),
-          static_cast<unsigned>(linear / x / y)};
-}
-
 // ---- JSON ----
 
 // Bytes that are no UTF-8 (a kernel may print anything) become U+FFFD.
@@ -202,12 +195,6 @@ Place place_of(uintptr_t return_address) {
     place.offset = return_address - 1 - reinterpret_cast<uintptr_t>(info.dli_fbase);
   }
   return place;
-}
-
-std::string index3(uint64_t linear, const dim3& extent) {
-  uint3 index = unflatten(linear, extent);
-  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " +
-         std::to_string(index.z) + ")";
 }
 
 bool is_known_finding(const char* code, uintptr_t return_address) {

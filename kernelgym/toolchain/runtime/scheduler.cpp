@@ -50,6 +50,13 @@ void stop_thread() {
 
 }  // namespace
 
+// An extent may be 0 in a launch that was refused.
+uint3 unflatten(uint64_t linear, const dim3& extent) {
+  uint64_t x = std::max(extent.x, 1u), y = std::max(extent.y, 1u);
+  return {static_cast<unsigned>(linear % x), static_cast<unsigned>(linear / x % y),
+          static_cast<unsigned>(linear / x / y)};
+}
+
 bool is_checked() { return checked; }
 bool on_fiber() { return current_fiber != nullptr; }
 
@@ -186,12 +193,6 @@ struct Permutation {
     return static_cast<uint64_t>(((unsigned __int128)i * stride + start) % n);
   }
 };
-
-uint3 unflatten(uint64_t linear, const dim3& extent) {
-  return {static_cast<unsigned>(linear % extent.x),
-          static_cast<unsigned>(linear / extent.x % extent.y),
-          static_cast<unsigned>(linear / extent.x / extent.y)};
-}
 
 void order_threads(unsigned threads) {
   unsigned warps = (threads + 31) / 32, position = 0;

@@ -52,11 +52,10 @@ void report_race(const Region* region, uintptr_t address, Kind kind, uint16_t si
   other.access = verb(other_kind);
   if (other_site) other.place = place_of(site_infos[other_site].site->return_address);
   bool across = other.block != running.block;
+  const char* reason = across ? " by another block: nothing orders the blocks of one launch"
+                              : ": no barrier between them";
   std::string text = std::string(verb(kind)) + " of " + describe_byte(region, address) +
-                     " races with a " + verb(other_kind) + " by thread " +
-                     index3(other.thread, blockDim);
-  if (across) text += " of block " + index3(other.block, gridDim);
-  text += across ? ": nothing orders blocks of one launch" : ": no barrier between them";
+                     " races with a " + verb(other_kind) + reason;
   add_finding(code, text, place, &other);
 }
 

@@ -23,7 +23,6 @@ FLAGS = [
     "-Wno-implicit-fallthrough",
     "-fvisibility=hidden",
     "-fno-gnu-unique",
-    "-DKGEMU",
     f"-isystem{sysconfig.get_path('include')}",
     f"-I{HERE / 'cuda'}",
     f"-I{INCLUDE / 'torch'}",
@@ -50,13 +49,21 @@ class Builder:
         self.folder = folder
         self.runtime = folder / "libruntime.so"
         subprocess.run(
-            ["g++", *FLAGS, "-shared", HERE / "cuda" / "runtime.cpp", "-o", self.runtime],
+            [
+                "g++",
+                *FLAGS,
+                "-DKGEMU",
+                "-shared",
+                HERE / "cuda" / "runtime.cpp",
+                "-o",
+                self.runtime,
+            ],
             check=True,
         )
         ctypes.CDLL(str(self.runtime), mode=ctypes.RTLD_GLOBAL)
 
-    def compile(self, name, *texts):
-        """Returns the path of the library."""
+    def compile(self, name, *texts, flags=("-DKGEMU",)):
+        """Returns the path of the library; `flags` choose the emulator's side of the headers."""
         jobs, objects = [], []
         for index, text in enumerate(texts):
             source = self.folder / f"{name}_{index}.cpp"
@@ -67,6 +74,7 @@ class Builder:
                 *FLAGS,
                 f"-DTORCH_EXTENSION_NAME={name}",
                 "-c",
+                *flags,
                 source,
                 "-o",
                 objects[-1],
@@ -80,9 +88,9 @@ class Builder:
         subprocess.run(["g++", "-shared", *objects, "-o", library, self.runtime], check=True)
         return str(library)
 
-    def __call__(self, name, *texts):
+    def __call__(self, name, *texts, **options):
         """Returns the imported module."""
-        path = self.compile(name, *texts)
+        path = self.compile(name, *texts, **options)
         loader = importlib.machinery.ExtensionFileLoader(name, path)
         spec = importlib.util.spec_from_file_location(name, path, loader=loader)
         module = importlib.util.module_from_spec(spec)

@@ -122,6 +122,7 @@ static double half_arithmetic() {
   at::Half a = 1.5f, b(2);
   a += b;
   a = a * b - at::Half(1) / b;
+  TORCH_CHECK(a > 0 && a > 0.5f && 0.5 < b && b != a && a == at::Half(6.5f) && !(a <= b));
   at::acc_type<at::Half, true> sum = a;
   return sum + 2.0f * a + (a > b ? 1 : 0) + double(std::numeric_limits<at::Half>::max());
 }

@@ -428,7 +428,7 @@ inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block,
                                     size_t shared = 0, cudaStream_t stream = nullptr,
                                     const char* file = __builtin_FILE(),
                                     int line = __builtin_LINE()) {
-  kgemu::Launch launch("cudaLaunchKernel", file, line, grid, block, shared, stream);
+  kgemu::Launch launch(kgemu_function_name(kgemu::address_of(kernel)), file, line, grid, block, shared, stream);
   kgemu::launch_pointers(launch, kernel, arguments, std::index_sequence_for<P...>{});
   return cudaPeekAtLastError();
 }
@@ -438,7 +438,7 @@ inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, 
                                                cudaStream_t stream = nullptr,
                                                const char* file = __builtin_FILE(),
                                                int line = __builtin_LINE()) {
-  kgemu::Launch launch("cudaLaunchCooperativeKernel", file, line, grid, block, shared, stream);
+  kgemu::Launch launch(kgemu_function_name(kgemu::address_of(kernel)), file, line, grid, block, shared, stream);
   launch.cooperative();
   kgemu::launch_pointers(launch, kernel, arguments, std::index_sequence_for<P...>{});
   return cudaPeekAtLastError();
@@ -452,7 +452,7 @@ inline cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t = 0,
 template <class... P, class... A>
 inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                       A&&... arguments) {
-  kgemu::Launch launch("cudaLaunchKernelEx", "", 0, config->gridDim, config->blockDim,
+  kgemu::Launch launch(kgemu_function_name(kgemu::address_of(kernel)), "", 0, config->gridDim, config->blockDim,
                        config->dynamicSmemBytes, config->stream);
   launch([kernel](auto... a) { kernel(a...); },
          static_cast<std::decay_t<P>>(static_cast<A&&>(arguments))...);

@@ -22,13 +22,14 @@ void kgemu_mark_initialised(const void* pointer, size_t bytes);
 // that seed.
 void kgemu_set_order(unsigned order);
 
-// Limit on instrumented accesses; past it, only a sample of the blocks of each launch runs.
+// Limit on instrumented accesses; past it, only a sample of the blocks of each launch is watched, and
+// counts are scaled up. The others run unwatched, so that outputs are complete.
 void kgemu_set_access_budget(unsigned long long accesses);
 
 // Forgets launches and findings so far.
 void kgemu_reset(void);
 
-// Everything since the last reset as JSON (see emulator.py for the schema); valid until the next call.
+// Everything since the last reset as JSON (runtime/report.cpp has the schema); valid until the next call.
 const char* kgemu_report(void);
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@ namespace mine {
 namespace {
 constexpr int kThreads = 128;
 template <typename T, int UNROLL>
-struct Op { T operator()(T a) const { return a * T(UNROLL); } };
+struct Op { __host__ __device__ T operator()(T a) const { return a * T(UNROLL); } };
 template <typename T, typename F>
 __global__ void apply(const T* x, T* y, int n, F f) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -6,9 +6,9 @@
 // A module is compiled twice. The *fast* variant is plain C++. The *checked* variant adds
 //     -O1 -finline-small-functions -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -g1
 // without linking libtsan: libkgemu.so defines the __tsan_* callbacks, and so sees every access.
-// Both need -fno-gnu-unique -fvisibility=hidden: static shared variables of templates must not be
-// shared between the two variants when one process loads both. The linker must keep .symtab (no
-// -s), from which the runtime reads each kernel's static shared memory.
+// Both need -fno-gnu-unique: static shared variables of templates must not be shared between the two
+// variants when one process loads both. The linker must keep .symtab (no -s), from which the runtime
+// reads each kernel's static shared memory.
 // A warp's requests are grouped by return address of those callbacks, so thin wrappers around
 // memory accesses (atomics, __ldg, vector loads) should be KGEMU_INLINE.
 #pragma once

@@ -29,6 +29,9 @@
 #define CUDA_VERSION 12080
 // __noinline__ is left to the rewriter: libstdc++ spells attributes with that word.
 
+// The name of the function at that address, "" when unknown.
+extern "C" const char* kgemu_function_name(const void* function);
+
 namespace kgemu {
 
 // A launch as the rewriter writes it:
@@ -57,6 +60,24 @@ struct Prepared {
 template <class Body>
 inline Prepared<Body> prepare(const char* kernel, const char* file, int line, Body body) {
   return {kernel, file, line, body};
+}
+
+// The name of what a launch calls, where it may be a variable that points to a kernel: `probe` calls
+// its argument with it. A template whose arguments the call deduces has no address: its spelling.
+struct TakeAddress {
+  template <class... P>
+  const void* operator()(void (*function)(P...)) const {
+    return reinterpret_cast<const void*>(function);
+  }
+};
+template <class Probe, class = decltype(std::declval<Probe>()(TakeAddress()))>
+inline const char* name_of(const char* spelling, Probe probe, int) {
+  const char* name = kgemu_function_name(probe(TakeAddress()));
+  return *name != 0 ? name : spelling;
+}
+template <class Probe>
+inline const char* name_of(const char* spelling, Probe, long) {
+  return spelling;
 }
 
 inline void* dynamic_shared() { return kgemu_dynamic_shared(); }

@@ -58,7 +58,7 @@ class Overload {
   template <class... G>
   void add(pybind11::call_guard<G...>) {}
 
-  std::string signature() const {
+  KGTORCH_COLD std::string signature() const {
     std::string text = "(";
     for (size_t i = 0; i < count; ++i) {
       if (i) text += ", ";
@@ -138,7 +138,7 @@ template <class C, class R, class... Args>
 struct Callable<R (C::*)(Args...) const> : Callable<R (*)(Args...)> {};
 
 template <class F, class... Extras>
-Overload* make_overload(F&& function, const Extras&... extras) {
+KGTORCH_COLD Overload* make_overload(F&& function, const Extras&... extras) {
   Overload* overload =
       Callable<std::decay_t<F>>::template make<std::decay_t<F>>(static_cast<F&&>(function));
   (overload->add(extras), ...);
@@ -149,7 +149,7 @@ Overload* make_overload(F&& function, const Extras&... extras) {
 }
 
 // Sets the Python error that the exception in flight stands for.
-inline void set_error_from_exception() {
+KGTORCH_COLD inline void set_error_from_exception() {
   try {
     throw;
   } catch (const PythonError& error) {
@@ -178,7 +178,7 @@ class Function {
     method_ = {name_.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&entry)),
                METH_FASTCALL | METH_KEYWORDS, nullptr};
   }
-  void add(Overload* overload) {
+  KGTORCH_COLD void add(Overload* overload) {
     overloads_.push_back(overload);
     doc_.clear();
     for (const Overload* each : overloads_)
@@ -237,7 +237,7 @@ class Function {
     return overload.call(slots, convert);
   }
 
-  PyObject* refuse(PyObject* const* args, size_t given, PyObject* names) const {
+  KGTORCH_COLD PyObject* refuse(PyObject* const* args, size_t given, PyObject* names) const {
     std::string text = name_ + "(): incompatible function arguments. The following argument types "
                                "are supported:\n";
     for (size_t i = 0; i < overloads_.size(); ++i)
@@ -272,7 +272,7 @@ class module_ : public object {
   using object::object;
   // Binds a function; a second one of that name is an overload of the first.
   template <class F, class... Extras>
-  module_& def(const char* name, F&& function, const Extras&... extras) {
+  KGTORCH_COLD module_& def(const char* name, F&& function, const Extras&... extras) {
     kgtorch::Overload* overload =
         kgtorch::make_overload(static_cast<F&&>(function), extras...);
     const object existing = attr(name);

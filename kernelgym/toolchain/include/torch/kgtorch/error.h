@@ -23,8 +23,11 @@ void append(std::string& out, const ArrayRef<T>& values);
 template <class T>
 void append(std::string& out, const std::vector<T>& values);
 
+// A stream whose header may not have been included: looked at only when it is used.
 template <class Stream, class>
-using dependent_t = Stream;
+struct Dependent {
+  using type = Stream;
+};
 
 template <class T>
 auto append_object(std::string& out, const T& value, int) -> decltype(to_string(value), void()) {
@@ -32,7 +35,7 @@ auto append_object(std::string& out, const T& value, int) -> decltype(to_string(
 }
 template <class T>
 void append_object(std::string& out, const T& value, long) {
-  dependent_t<std::basic_ostringstream<char>, T> stream;
+  typename Dependent<std::basic_ostringstream<char>, T>::type stream;
   stream << value;
   out += stream.str();
 }
@@ -108,8 +111,7 @@ class NotImplementedError : public Error {
 namespace detail {
 
 template <class E, class... Pieces>
-[[noreturn]] __attribute__((cold, noinline)) void fail(const char* fallback,
-                                                       const Pieces&... pieces) {
+[[noreturn]] KGTORCH_COLD void fail(const char* fallback, const Pieces&... pieces) {
   if constexpr (sizeof...(Pieces) == 0)
     throw E(std::string(fallback));
   else

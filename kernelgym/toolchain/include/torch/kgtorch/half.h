@@ -61,7 +61,7 @@ C10_HOST_DEVICE inline float bfloat16_to_float(uint16_t bits) {
 }  // namespace detail
 
 // The CUDA type is only named here: its conversions exist where its header has been included.
-#define KGTORCH_DEFINE_FLOAT16(NAME, CUDA_TYPE, FROM_FLOAT, TO_FLOAT)                              \
+#define KGTORCH_DEFINE_FLOAT16(NAME, CUDA_TYPE, FROM_FLOAT, TO_FLOAT, EXPLICIT)                    \
   struct alignas(2) NAME {                                                                         \
     uint16_t x;                                                                                    \
     struct from_bits_t {};                                                                         \
@@ -75,7 +75,7 @@ C10_HOST_DEVICE inline float bfloat16_to_float(uint16_t bits) {
     }                                                                                              \
     C10_HOST_DEVICE operator float() const { return detail::TO_FLOAT(x); }                         \
     template <class T, std::enable_if_t<std::is_same_v<T, CUDA_TYPE>, int> = 0>                    \
-    C10_HOST_DEVICE operator T() const {                                                           \
+    C10_HOST_DEVICE EXPLICIT operator T() const {                                                  \
       T value;                                                                                     \
       __builtin_memcpy(&value, &x, 2);                                                             \
       return value;                                                                                \
@@ -85,7 +85,20 @@ C10_HOST_DEVICE inline float bfloat16_to_float(uint16_t bits) {
   KGTORCH_FLOAT16_OPERATOR(NAME, -)                                                                \
   KGTORCH_FLOAT16_OPERATOR(NAME, *)                                                                \
   KGTORCH_FLOAT16_OPERATOR(NAME, /)                                                                \
+  KGTORCH_FLOAT16_COMPARISON(NAME, <)                                                              \
+  KGTORCH_FLOAT16_COMPARISON(NAME, <=)                                                             \
+  KGTORCH_FLOAT16_COMPARISON(NAME, >)                                                              \
+  KGTORCH_FLOAT16_COMPARISON(NAME, >=)                                                             \
+  KGTORCH_FLOAT16_COMPARISON(NAME, ==)                                                             \
+  KGTORCH_FLOAT16_COMPARISON(NAME, !=)                                                             \
   C10_HOST_DEVICE inline NAME operator-(const NAME& a) { return NAME(-static_cast<float>(a)); }
+
+// Templates, so that nothing is converted to compare: `half > 0.5f` compares floats.
+#define KGTORCH_FLOAT16_COMPARISON(NAME, OP)                                                       \
+  template <class T, std::enable_if_t<std::is_same_v<T, NAME>, int> = 0>                           \
+  C10_HOST_DEVICE inline bool operator OP(const T& a, const T& b) {                                \
+    return static_cast<float>(a) OP static_cast<float>(b);                                         \
+  }
 
 #define KGTORCH_FLOAT16_MIXED(NAME, OP, T, RESULT)                                                 \
   C10_HOST_DEVICE inline RESULT operator OP(NAME a, T b) {                                         \
@@ -111,11 +124,13 @@ C10_HOST_DEVICE inline float bfloat16_to_float(uint16_t bits) {
   KGTORCH_FLOAT16_MIXED(NAME, OP, int, NAME)                                                       \
   KGTORCH_FLOAT16_MIXED(NAME, OP, int64_t, NAME)
 
-KGTORCH_DEFINE_FLOAT16(Half, ::__half, half_from_float, half_to_float)
-KGTORCH_DEFINE_FLOAT16(BFloat16, ::__nv_bfloat16, bfloat16_from_float, bfloat16_to_float)
+// As in torch, only one of the two converts to CUDA's type unasked.
+KGTORCH_DEFINE_FLOAT16(Half, ::__half, half_from_float, half_to_float, )
+KGTORCH_DEFINE_FLOAT16(BFloat16, ::__nv_bfloat16, bfloat16_from_float, bfloat16_to_float, explicit)
 
 #undef KGTORCH_DEFINE_FLOAT16
 #undef KGTORCH_FLOAT16_OPERATOR
+#undef KGTORCH_FLOAT16_COMPARISON
 #undef KGTORCH_FLOAT16_MIXED
 
 }  // namespace c10

@@ -30,6 +30,9 @@
 // State must not be shared between extension modules of one process.
 #define KGTORCH_LOCAL __attribute__((visibility("hidden")))
 
+// What runs once, or on the way to an error: compiled small and quickly.
+#define KGTORCH_COLD __attribute__((cold, noinline))
+
 // Releases that candidates compare against; the stand-in follows the interface of this one.
 #define TORCH_VERSION_MAJOR 2
 #define TORCH_VERSION_MINOR 13

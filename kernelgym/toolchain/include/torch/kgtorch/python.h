@@ -11,7 +11,7 @@ namespace kgtorch {
 // A Python exception on its way through C++.
 class PythonError : public std::exception {
  public:
-  PythonError() {
+  KGTORCH_COLD PythonError() {
     PyErr_Fetch(&type_, &value_, &trace_);
     PyErr_NormalizeException(&type_, &value_, &trace_);
     if (PyObject* text = value_ ? PyObject_Str(value_) : nullptr) {
@@ -131,7 +131,7 @@ inline Ref dtype_object(c10::ScalarType type) {
   return cached;
 }
 
-inline c10::ScalarType dtype_from_object(PyObject* object) {
+KGTORCH_COLD inline c10::ScalarType dtype_from_object(PyObject* object) {
   for (const c10::TypeFacts& facts : c10::kTypeFacts)
     if (facts.type != c10::ScalarType::Undefined && dtype_object(facts.type).get() == object)
       return facts.type;

@@ -63,7 +63,7 @@ struct TensorImpl {
 #ifdef KGEMU
   // The emulator refuses accesses to memory that it does not know. What a torch operator made is
   // registered here, whole, so that views of it need not nest; otherwise only kept alive.
-  void make_known() {
+  KGTORCH_COLD void make_known() {
     if (kgemu_is_device_pointer(data)) {
       kgemu_register(data, 1, 0, "");
       registered = data;
@@ -98,7 +98,7 @@ inline c10::ScalarType type_from_dlpack(DLType type) {
 }
 
 // Reads the metadata through Python attributes: for torch without the exchange API.
-inline void read_attributes(TensorImpl& impl) {
+KGTORCH_COLD inline void read_attributes(TensorImpl& impl) {
   const Ref tensor = Ref::borrow(impl.object);
   const Ref shape = tensor.attr("shape");
   const Ref strides = call_method(impl.object, "stride");

@@ -1,4 +1,4 @@
-// Kernels for test_emulator_runtime*.py, written as the rewriter would leave them. Every exported
+// Kernels for the tests of the runtime, written as the rewriter would leave them. Every exported
 // function allocates, launches, frees, and returns what the test compares.
 #include <cstring>
 #include <vector>
@@ -256,6 +256,18 @@ EXPORT int run_view() {
   return known * 2 + kgemu_is_device_pointer(base);
 }
 
+// A view is registered before the tensor that it is a part of.
+EXPORT void run_view_first(int n) {
+  std::vector<float> base(64);
+  Device<float> out(64, false, "out");
+  kgemu_register(base.data() + 8, 32, 1, "view");
+  kgemu_register(base.data(), 256, 1, "base");
+  LAUNCH(copy, 1, 64), base.data(), out.data, 64);
+  LAUNCH(copy, 1, 64), base.data() + n, out.data, 64 - n);
+  kgemu_unregister(base.data());
+  kgemu_unregister(base.data() + 8);
+}
+
 __global__ void shared_overflow(int* out, int at) {
   char* dynamic = static_cast<char*>(kgemu_dynamic_shared());
   dynamic[at] = 1;
@@ -327,6 +339,16 @@ EXPORT void run_recursion(int depth) {
   LAUNCH(recurse, 1, 1), out.data, depth);
 }
 
+__global__ void large_local(int* out, int at) {
+  volatile char room[400 * 1024];  // more than a thread's stack and its guard
+  room[at] = 1;
+  out[0] = room[at];
+}
+EXPORT void run_large_local() {
+  Device<int> out(1, true, "out");
+  LAUNCH(large_local, 1, 1), out.data, 5);
+}
+
 __global__ void divide(int* out, int by) { *out = 7 / by; }
 EXPORT void run_division() {
   Device<int> out(1, false, "out");
@@ -355,6 +377,10 @@ __global__ void nothing() {}
 EXPORT int run_nothing(int gx, int gy, int bx, int by, int bz, int dynamic) {
   LAUNCH(nothing, dim3(gx, gy), dim3(bx, by, bz), dynamic));
   return kgemu_get_error(1);
+}
+EXPORT int run_nothing_after_trap() {
+  run_trap();
+  return run_nothing(1, 1, 1, 1, 1, 0);
 }
 template <int kBytes>
 __global__ void uses_static(char* out) {

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
+from kernelgym.toolchain.emulator import Variant
+
 
 @pytest.fixture
-def call(modules: Any, kernels: Any) -> Any:
-    """Calls a function of runtime_kernels.cpp, checked: (result, report)."""
-
-    def run(function: str, *arguments: Any, **options: Any) -> Any:
-        return modules.call(kernels["checked"], function, *arguments, **options)
-
-    return run
+def call(calls: Any) -> Any:
+    """Calls a function of kernels.cpp, checked: (result, report)."""
+    return calls[Variant.CHECKED]
 
 
 def codes(report: dict[str, Any]) -> set[str]:
@@ -37,7 +35,7 @@ def test_a_missing_barrier_is_found_in_every_order(call: Any, function: str, ord
     assert races
     for race in races:
         assert "__shared__ partial" in race["text"]
-        assert race["where"]["module"].endswith("runtime_kernels_checked.so")
+        assert race["where"]["module"].endswith("kernels_checked.so")
         assert race["other"]["where"]["offset"] > 0
         assert race["other"]["thread"] != race["thread"]
 
@@ -58,7 +56,8 @@ def test_out_of_bounds_names_thread_and_distance(call: Any) -> None:
         ("run_copy", (128, 127, 128, 1), "write of 4 bytes at byte 508 of out (508 bytes)"),
         ("run_shared_overflow", (100,), "at byte 100 of dynamic shared memory (100 bytes)"),
         ("run_block_copy", (1,), "read of 4 bytes at byte 96 of in (99 bytes)"),
-        ("run_registered", (0,), "near no allocation"),
+        ("run_registered", (0,), "read of 4 bytes at an address near no allocation"),
+        ("run_far_write", (), "write of 4 bytes at address 64, a null pointer"),
     ],
 )
 def test_out_of_bounds(call: Any, function: str, arguments: tuple[int, ...], text: str) -> None:
@@ -75,6 +74,7 @@ def test_out_of_bounds(call: Any, function: str, arguments: tuple[int, ...], tex
         ("run_block_copy", (0,), 7),
         ("run_registered", (1,), 1),
         ("run_vector_copy", (0,), None),
+        ("run_view_first", (8,), None),
         ("run_view", (), 2),  # known while the view lives, then forgotten
         ("run_spin", (), 5),  # lanes that spin let the other warp run
     ],
@@ -98,7 +98,7 @@ def test_global_memory_never_written(call: Any) -> None:
     _, report = call("run_copy", 64, 64, 64, 0)
     (finding,) = report["findings"]
     assert finding["code"] == "memory.uninitialised"
-    assert finding["text"] == "read of byte 0 of in, which nobody has written"
+    assert finding["text"] == "read of byte 0 of in (256 bytes), which nobody has written"
 
 
 def test_shared_memory_never_written(call: Any) -> None:
@@ -114,7 +114,7 @@ def test_host_copies_are_checked_and_pass_on_what_is_unwritten(call: Any) -> Non
     assert value == 1  # the first copy succeeds, the second is cudaErrorInvalidValue
     copied, read = report["findings"]
     assert copied["text"] == "copy from the device of 20 bytes at byte 0 of a (16 bytes)"
-    assert read["text"] == "read of byte 0 of b, which nobody has written"
+    assert read["text"] == "read of byte 0 of b (16 bytes), which nobody has written"
 
 
 def test_more_accesses_than_a_trace_holds_are_all_counted(call: Any) -> None:
