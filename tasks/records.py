@@ -27,6 +27,7 @@ class TaskRecord:
         operators: Names of the operators that it composes, in order.
         composition: What it was split by: the operators' families, sorted.
         modelled_seconds: Modelled eager time at `full` on the device synthesised for, or None.
+        measured_seconds: Measured eager time where the set was confirmed on a device, or None.
     """
 
     id: str
@@ -36,6 +37,7 @@ class TaskRecord:
     operators: tuple[str, ...] = ()
     composition: str = ""
     modelled_seconds: float | None = None
+    measured_seconds: float | None = None
 
     def task(self, path: str) -> Task:
         """The record as a task that was read from `path`.

@@ -275,7 +275,7 @@ class _Candidate:
 
 def _round(batch: float) -> int:
     """The next number below of the form 2^n or 3 * 2^n, at least 1."""
-    power = 2 ** int(math.log2(max(batch, 1.0)))
+    power = 1 << int(math.log2(max(batch, 1.0)))
     return power * 3 // 2 if power >= 2 and batch >= power * 1.5 else power
 
 
@@ -287,7 +287,7 @@ class _Signature(TorchDispatchMode):
     """Collects what computes; in-place variants and overloads count as their operator."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self.names: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -153,8 +153,8 @@ def _transposed(layout: Layout, stride: int) -> Operator:
 
     def apply(draft: Draft) -> None:
         value = draft.value
-        kernel = draft.choose("kernel", (2, 4) if stride == 2 else (3,))
-        padding = draft.choose("padding", (0, 1)) if kernel > 2 else 0
+        kernel: int = draft.choose("kernel", (2, 4) if stride == 2 else (3,))
+        padding: int = draft.choose("padding", (0, 1)) if kernel > 2 else 0
         out = draft.dim("out_channels", *draft.rng.choice(_CHANNELS[:6]))
         arguments = [value.channels.name, out.name, draft.constant("kernel_size", kernel)]
         if stride != 1:

@@ -1,7 +1,4 @@
-"""`kernelgym tasks synthesize` and `kernelgym tasks load`: training tasks, and tasks from elsewhere.
-
-The functions are Typer commands; the command line registers them.
-"""
+"""`kernelgym tasks synthesize` and `kernelgym tasks load`: training tasks, tasks from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +9,34 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["load", "synthesize"]
+from kernelgym.cli import catalogue
+from kernelgym.cli.console import errors, output
+from kernelgym.cli.exits import guarded
+from kernelgym.feedback import printable
+
+__all__ = ["add_to", "confirm", "load", "synthesize"]
+
+_SIZE_HELP = "Which shapes: small, medium or full (KernelBench's)."
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the group `tasks`, which lists the tasks when it is called without a command."""
+    group = typer.Typer(invoke_without_command=True, help="List the tasks, or get more of them.")
+
+    @group.callback()
+    def tasks(
+        context: typer.Context,
+        level: Annotated[int | None, typer.Option(help="Only this level: 1, 2 or 3.")] = None,
+        size: Annotated[str, typer.Option(help=_SIZE_HELP)] = "small",
+        as_json: Annotated[bool, typer.Option("--json", help="One JSON array.")] = False,
+    ) -> None:
+        if context.invoked_subcommand is None:
+            guarded(catalogue.tasks)(level, size, as_json)
+
+    group.command()(guarded(synthesize))
+    group.command()(guarded(confirm))
+    group.command()(guarded(load))
+    app.add_typer(group, name="tasks")
 
 
 def synthesize(
@@ -31,11 +55,10 @@ def synthesize(
 
     Killed and started again with the same options, it goes on from where it was.
     """
-    from rich.console import Console
-
     from kernelgym.judge.device_models import H200
-    from kernelgym.judge.synthesis import Criteria, manifest_path
+    from kernelgym.judge.synthesis import manifest_path
     from kernelgym.judge.synthesis import synthesize as run
+    from kernelgym.judge.synthesis_filters import Criteria
 
     with _bar("tasks", count) as advance:
         manifest = run(
@@ -49,9 +72,41 @@ def synthesize(
         )
     dropped = ", ".join(f"{name} {number}" for name, number in manifest.dropped.items() if number)
     splits = ", ".join(f"{number} {name}" for name, number in manifest.splits.items())
-    console = Console()
+    console = output()
     console.print(f"{out}: {manifest.count} tasks ({splits}) of {manifest.examined} candidates")
     console.print(f"dropped: {dropped or 'none'}; details in {manifest_path(out)}")
+
+
+def confirm(
+    file: Annotated[pathlib.Path, typer.Argument(help="A file that `synthesize` wrote.")],
+    out: Annotated[pathlib.Path, typer.Option(help="Write the tasks that pass here.")],
+    device: Annotated[str, typer.Option(help="Where they run, such as cuda or cpu.")] = "cuda",
+    size: Annotated[str, typer.Option(help=_SIZE_HELP)] = "full",
+    min_ms: Annotated[float, typer.Option(help="Least measured eager time.")] = 1.0,
+    max_ms: Annotated[float, typer.Option(help="Most measured eager time.")] = 100.0,
+) -> None:
+    """Measure synthesised tasks on a device, and compile each with inductor.
+
+    What `synthesize` models, this measures: tasks outside of the times wanted are left out.
+    """
+    from rich.text import Text
+
+    from kernelgym.judge.confirm import confirm_record
+    from kernelgym.tasks.records import encode, read_records
+
+    records = read_records(file)
+    kept: list[bytes] = []
+    console = output()
+    with _bar("confirming", len(records)) as advance:
+        for number, record in enumerate(records, 1):
+            found = confirm_record(record, device, size, min_ms / 1e3, max_ms / 1e3)
+            if found.problem:
+                console.print(Text(printable(f"{record.id}: {found.problem}")))
+            else:
+                kept.append(encode(found.record))
+            advance(number)
+    out.write_bytes(b"".join(kept))
+    console.print(f"{out}: {len(kept)} of {len(records)} tasks")
 
 
 def load(
@@ -70,7 +125,6 @@ def load(
     ] = None,
 ) -> None:
     """Read tasks from elsewhere, run each in a sandbox, and say which are fit to be judged."""
-    from rich.console import Console
     from rich.text import Text
 
     from kernelgym import tasks
@@ -80,9 +134,9 @@ def load(
     loaded = tasks.load(source)
     with _bar("vetting", len(loaded)) as advance:
         report = vet(loaded, size=size, seconds=seconds, workers=workers, progress=advance)
-    console = Console()
+    console = output()
     for row in report.rejected:
-        console.print(Text(f"{row.where}: {row.reason}: {row.message}"))  # no markup: foreign text
+        console.print(Text(printable(f"{row.where}: {row.reason}: {row.message}")))
     if out is not None:
         lines = (TaskRecord(id=task.id, text=task.text, name=task.name) for task in report.accepted)
         out.write_bytes(b"".join(map(encode, lines)))
@@ -92,9 +146,8 @@ def load(
 @contextlib.contextmanager
 def _bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr; gives what to call with the number done."""
-    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True)) as progress:
+    with Progress(console=errors()) as progress:
         bar = progress.add_task(what, total=total)
         yield lambda done: progress.update(bar, completed=done)
