@@ -37,11 +37,12 @@ def float_outputs(result: object) -> tuple[torch.Tensor, ...]:
     return tuple(leaf.detach().to(torch.float64) for leaf in leaves)
 
 
-def degeneracy(pairs: Sequence[tuple[Draw, Draw]]) -> str:
+def degeneracy(pairs: Sequence[tuple[Draw, Draw]], others: Sequence[Draw] = ()) -> str:
     """Why the outputs say nothing, or `""`.
 
     Args:
         pairs: Two draws each from one law; different pairs have different laws.
+        others: Draws from further laws, whose outputs only have to be finite.
 
     Returns:
         The first of: not finite; constant, or an input itself, in every draw; the same for both
@@ -50,7 +51,7 @@ def degeneracy(pairs: Sequence[tuple[Draw, Draw]]) -> str:
     draws = [draw for pair in pairs for draw in pair]
     if not draws[0].outputs or all(value.numel() == 0 for value in draws[0].outputs):
         return "expected at least one output tensor with elements, got none"
-    for draw in draws:
+    for draw in (*draws, *others):
         if not all(bool(torch.isfinite(value).all()) for value in draw.outputs):
             return "expected finite outputs, got infinities or NaN"
     if all(_constant(draw) for draw in draws):

@@ -224,7 +224,9 @@ def test_degeneracy_looks_at_every_output_and_every_draw():
     assert "constant" in degenerate.degeneracy([(draw(constant), draw([3.0, 3.0, 3.0]))])
     assert not degenerate.degeneracy([(draw(constant, varied), draw(constant, other))])
     assert "the same" in degenerate.degeneracy([(draw(varied), draw(other)), (draw(varied),) * 2])
-    assert "no" in degenerate.degeneracy([(draw(), draw())])
+    assert "got none" in degenerate.degeneracy([(draw(), draw())])
+    rare = draw([1.0, float("inf"), 2.0])
+    assert "infinities" in degenerate.degeneracy([(draw(varied), draw(other))], [rare])
 
 
 def test_the_environment_plays_a_file_of_tasks(synthesised, fake_judge):
