@@ -15,7 +15,6 @@ from typing import Any
 
 from kernelgym.agents.kernels.lowering import UnsupportedOperator
 from kernelgym.agents.kernels.program import CompiledProgram, compile_program
-from kernelgym.agents.kernels.trace import read_source
 from kernelgym.edits import Submit, WriteFile, render
 from kernelgym.errors import TaskFormatError, UsageError
 from kernelgym.judge.verdict import Verdict
@@ -82,7 +81,7 @@ class Search:
         """The next version, or the best one and `submit`."""
         if self._climb is None:
             try:
-                program = compile_program(read_source(str(observation["task"])))
+                program = compile_program(observation["task"])
             except (UnsupportedOperator, TaskFormatError) as error:
                 self.gave_up = str(error)
                 return render(Submit())

@@ -85,7 +85,7 @@ class _Candidate:
         with (
             contextlib.redirect_stdout(self._output),
             contextlib.redirect_stderr(self._output),
-            emulated_cuda(),
+            emulated_cuda() as self._cuda,
             self._tracker or contextlib.nullcontext(),
         ):
             while True:
@@ -219,6 +219,7 @@ class _Candidate:
                     # Its storage is the whole shared buffer, the gaps between tensors included.
                     self._tracker.register(value, f"input {index}", whole_storage=False)
         torch.manual_seed(command.seed)
+        already = len(self._cuda.to_host)
         recorder = OperatorRecorder(file.path for file in self._setup.files)
         started = time.perf_counter()
         with torch.no_grad(), recorder:
@@ -229,6 +230,9 @@ class _Candidate:
             protocol.Operator(c.name, c.file, c.line, c.nbytes, c.flops, c.kind)
             for c in recorder.calls
             if c.kind != "view"
+        ) + tuple(
+            protocol.Operator(f"Tensor.{name}", "", 0, 0, 0, "host")
+            for name in self._cuda.to_host[already:]
         )
         return protocol.Ran(infos, operators, seconds, 0)
 

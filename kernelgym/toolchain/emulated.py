@@ -7,7 +7,7 @@ import os
 import shutil
 import sysconfig
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
@@ -48,7 +48,8 @@ class Emulated:
         """The emulator, built when this cache does not have it (some seconds, once).
 
         Raises:
-            ToolchainFault: g++ is missing, too old, or cannot build it.
+            ToolchainFault: g++ is missing, too old, or cannot build it; or this Python is
+                free-threaded.
         """
         with self._lock:
             if self._kit is None:
@@ -57,15 +58,11 @@ class Emulated:
                         "expected g++ 11 or later on the PATH, got none; "
                         "sudo apt-get install g++ brings it"
                     )
-                python = Path(sysconfig.get_path("include"))
-                if not (python / "Python.h").exists():
-                    raise ToolchainFault(
-                        f"expected Python's headers in {python}, got none; "
-                        "sudo apt-get install python3-dev brings those of the system's Python"
-                    )
-                folders = (TORCH_HEADERS, python)
+                if sysconfig.get_config_var("Py_GIL_DISABLED"):
+                    # Objects are laid out otherwise there: extension modules would crash.
+                    raise ToolchainFault("expected a Python with the GIL, got a free-threaded one")
                 self._kit = EmulatorToolchain(
-                    cache=self._cache, include_dirs=folders, prefix_headers=_PRECOMPILED
+                    cache=self._cache, include_dirs=(TORCH_HEADERS,), prefix_headers=_PRECOMPILED
                 ).kit()
             return self._kit
 
@@ -74,8 +71,7 @@ class Emulated:
         code = hashlib.sha256()
         for path in sorted(_PACKAGE.glob("*.py")):
             code.update(path.read_bytes())
-        python = sysconfig.get_config_var("SOABI")
-        return f"{self.kit().key} {python} torch {metadata.version('torch')} {code.hexdigest()}"
+        return f"{self.kit().key} torch {metadata.version('torch')} {code.hexdigest()}"
 
     def plan(self, request: BuildRequest, flags: Flags, module: str) -> Plan:
         """See `Toolchain.plan`."""
@@ -95,11 +91,13 @@ class Emulated:
         }
         if findings:
             return Plan(findings=tuple(findings))
+        only_declares = not request.sources and not any("{" in t for t in request.cpp_sources)
+        watched = {unit.path for unit in units if is_cuda(unit.path) or not only_declares}
         return Plan(
             units=texts,
             files=files,
             variants=tuple(
-                _planned(kit, variant, [unit.path for unit in units], flags, module)
+                _planned(kit, variant, [unit.path for unit in units], watched, flags, module)
                 for variant in Variant
             ),
             readable=(str(kit.directory),),
@@ -118,7 +116,12 @@ def _rewritten(file: SourceFile, findings: list[Finding], *, unit_of: bool) -> s
 
 
 def _planned(
-    kit: EmulatorKit, variant: Variant, paths: Sequence[str], flags: Flags, module: str
+    kit: EmulatorKit,
+    variant: Variant,
+    paths: Sequence[str],
+    watched: Collection[str],
+    flags: Flags,
+    module: str,
 ) -> PlannedVariant:
     compiles = []
     objects = []
@@ -131,9 +134,9 @@ def _planned(
     ]
     for path in paths:
         cuda = is_cuda(path)
-        # Host code runs unwatched: both variants share one object of it. It is compiled like CUDA
-        # code nevertheless, for the sake of the precompiled headers.
-        compiled_as = variant if cuda else Variant.FAST
+        # Bindings alone touch no tensor: both variants share one object of them. They are compiled
+        # like CUDA code nevertheless, for the sake of the precompiled headers.
+        compiled_as = variant if path in watched else Variant.FAST
         objects.append(f"../out/{compiled_as}-{flat_name(path)}.o")
         command = kit.compile_command(
             f"../units/{flat_name(path)}",

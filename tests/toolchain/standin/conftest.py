@@ -5,8 +5,8 @@ import importlib.machinery
 import importlib.util
 import pathlib
 import re
+import shutil
 import subprocess
-import sysconfig
 
 import pytest
 
@@ -23,10 +23,8 @@ FLAGS = [
     "-Wno-implicit-fallthrough",
     "-fvisibility=hidden",
     "-fno-gnu-unique",
-    f"-isystem{sysconfig.get_path('include')}",
     f"-I{HERE / 'cuda'}",
     f"-I{INCLUDE / 'torch'}",
-    f"-I{INCLUDE / 'cuda'}",
 ]
 _LAUNCH = re.compile(r"([\w:]+(?:<[\w:, ]+>)?)<<<([^;]+?)>>>\(")
 
@@ -48,10 +46,13 @@ class Builder:
     def __init__(self, folder):
         self.folder = folder
         self.runtime = folder / "libruntime.so"
+        # Of the emulator's headers this one alone: the others would be found before ours.
+        shutil.copy(INCLUDE / "cuda" / "kgemu_api.h", folder)
+        self.flags = [*FLAGS, f"-I{folder}"]
         subprocess.run(
             [
                 "g++",
-                *FLAGS,
+                *self.flags,
                 "-DKGEMU",
                 "-shared",
                 HERE / "cuda" / "runtime.cpp",
@@ -71,7 +72,7 @@ class Builder:
             objects.append(source.with_suffix(".o"))
             command = [
                 "g++",
-                *FLAGS,
+                *self.flags,
                 f"-DTORCH_EXTENSION_NAME={name}",
                 "-c",
                 *flags,

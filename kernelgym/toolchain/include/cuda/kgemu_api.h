@@ -17,6 +17,8 @@ void kgemu_register(const void* pointer, size_t bytes, int initialised, const ch
 void kgemu_unregister(const void* pointer);
 // Marks a range as written (a torch operator filled it).
 void kgemu_mark_initialised(const void* pointer, size_t bytes);
+// Whether the pointer lies in memory of either kind.
+int kgemu_is_device_pointer(const void* pointer);
 
 // Order in which blocks, and threads up to a barrier, run: 0 forward, 1 reverse, n > 1 permuted by
 // that seed.
