@@ -11,18 +11,25 @@ ENV_IDS = {
     "KernelBench-L2-v0": {"task": "L2"},
     "KernelBench-L3-v0": {"task": "L3"},
     "Kernel-v0": {},
+    "KernelSynth-v0": {},
 }
 """Ids and the arguments they stand for; `Kernel-v0` wants `task=`."""
+
+_ENTRY_POINTS = {
+    "KernelSynth-v0": ("kernelgym.synthetic:make_env", "kernelgym.synthetic:make_vector_env"),
+}
+_DEFAULT_ENTRY_POINTS = ("kernelgym.env:KernelEnv", "kernelgym.vector:KernelVectorEnv")
 
 
 def register_all() -> None:
     """Registers every id, once."""
     for env_id, kwargs in ENV_IDS.items():
         if env_id not in gym.registry:
+            entry_point, vector_entry_point = _ENTRY_POINTS.get(env_id, _DEFAULT_ENTRY_POINTS)
             gym.register(
                 env_id,
-                entry_point="kernelgym.env:KernelEnv",
-                vector_entry_point="kernelgym.vector:KernelVectorEnv",
+                entry_point=entry_point,
+                vector_entry_point=vector_entry_point,
                 nondeterministic=True,  # times are measured, inputs salted
                 kwargs=dict(kwargs),
             )

@@ -7,6 +7,7 @@ Example:
 """
 
 from kernelgym.tasks.catalogue import get, ids
+from kernelgym.tasks.sources import load
 from kernelgym.tasks.task import Task, load_file
 
-__all__ = ["Task", "get", "ids", "load_file"]
+__all__ = ["Task", "get", "ids", "load", "load_file"]
