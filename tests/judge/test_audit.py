@@ -7,7 +7,7 @@ import torch
 
 from kernelgym import tasks
 from kernelgym.config import JudgeConfig
-from kernelgym.errors import RecordError, UsageError
+from kernelgym.errors import RecordError, TaskFormatError, UsageError
 from kernelgym.judge import audit as auditing
 from kernelgym.judge import reference as reference_module
 from kernelgym.judge.audit import KNOWN_WEAK, RECORDS, audit, audit_all, clean_ids, load, merge
@@ -232,3 +232,10 @@ def test_a_task_may_ask_for_evaluation_mode():
             task, "small", config, Salt.make(0, task.id), torch.device("cpu")
         )
         assert made_reference.train == train
+
+
+def test_a_mode_that_is_none(tmp_path):
+    path = tmp_path / "task.py"
+    path.write_text(tasks.get("L3/24").text.replace('MODE = "eval"', 'MODE = "test"'))
+    with pytest.raises(TaskFormatError, match="MODE: expected one of train, eval, got 'test'"):
+        tasks.load_file(path)
