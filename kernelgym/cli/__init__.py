@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kernelgym._version import __version__
-from kernelgym.cli import candidates, catalogue, episodes, machine
+from kernelgym.cli import candidates, catalogue, episodes, machine, task_sets
 from kernelgym.cli.exits import guarded
 
 __all__ = ["app", "main"]
@@ -25,7 +25,6 @@ app = typer.Typer(
 )
 
 for _command in (
-    catalogue.tasks,
     catalogue.show,
     candidates.evaluate,
     candidates.watch,
@@ -36,6 +35,7 @@ for _command in (
     machine.demo,
 ):
     app.command()(guarded(_command))
+task_sets.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from kernelgym.cli.console import errors, output
 from kernelgym.cli.exits import guarded
 from kernelgym.feedback import printable
 
-__all__ = ["add_to", "confirm", "load", "synthesize"]
+__all__ = ["add_to", "audit", "confirm", "load", "synthesize"]
 
 _SIZE_HELP = "Which shapes: small, medium or full (KernelBench's)."
 
@@ -36,7 +36,22 @@ def add_to(app: typer.Typer) -> None:
     group.command()(guarded(synthesize))
     group.command()(guarded(confirm))
     group.command()(guarded(load))
+    # The audit reads its own options: it can also be started without typer, on a bare GPU machine.
+    group.command(
+        context_settings={
+            "allow_extra_args": True,
+            "ignore_unknown_options": True,
+            "help_option_names": [],
+        }
+    )(guarded(audit))
     app.add_typer(group, name="tasks")
+
+
+def audit(context: typer.Context) -> None:
+    """Find tasks that accept an answer without the work; see `kernelgym tasks audit --help`."""
+    from kernelgym.judge import audit as auditing
+
+    raise typer.Exit(auditing.main(context.args))
 
 
 def synthesize(
