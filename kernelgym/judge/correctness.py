@@ -58,7 +58,7 @@ class Expected:
             ReferenceFault: The oracle's output is not finite.
         """
         if not oracle.is_floating_point():
-            return cls(oracle, torch.zeros(oracle.shape, dtype=torch.float64))
+            return cls(oracle, torch.zeros_like(oracle, dtype=torch.float64))
         oracle = oracle.double()
         if not bool(torch.isfinite(oracle).all()):
             raise ReferenceFault("expected a finite output of the fp64 reference, got NaN or inf")
@@ -82,7 +82,7 @@ class Expected:
         Raises:
             ReferenceFault: The indices do not point at the extreme values of any dimension.
         """
-        zero = torch.zeros(oracle.shape, dtype=torch.float64)
+        zero = torch.zeros_like(oracle, dtype=torch.float64)
         for dim in range(scores.dim()):
             if scores.select(dim, 0).numel() != oracle.numel():
                 continue

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,10 +16,18 @@ from kernelgym.judge.correctness import Expected, fixed_tolerance
 from kernelgym.judge.salt import Salt
 from kernelgym.tasks import Task
 
-__all__ = ["Reference"]
+__all__ = ["OutputSpec", "Reference"]
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _UPSTREAM_SEED = 42
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputSpec:
+    """What one output is, apart from its values."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
 
 
 class Reference:
@@ -30,6 +39,7 @@ class Reference:
         seed: Seeds the construction, on both sides.
         train: Whether both run in train mode.
         dtype: Floating type of inputs and weights.
+        device: Where all of it lies.
 
     Raises:
         ReferenceFault: The task's program could not be run.
@@ -48,7 +58,7 @@ class Reference:
         self.seed = _UPSTREAM_SEED if self.upstream else salt.seed("weights")
         self._config = config
         self._salt = salt
-        self._device = device
+        self.device = device
         try:
             self._module = module = task.module(size)
             with torch.random.fork_rng(devices=[]):
@@ -64,6 +74,7 @@ class Reference:
             key: value.detach().clone() for key, value in self._model.state_dict().items()
         }
         self._oracle = copy.deepcopy(self._model).double()
+        self._output_specs: tuple[OutputSpec, ...] | None = None
 
     @property
     def keeps_construction(self) -> bool:
@@ -78,8 +89,8 @@ class Reference:
         """The inputs of one draw; tensors are fresh each time."""
         if not self.upstream:
             seed = self._salt.seed("inputs")
-            return self.task.draw_inputs(self.size, seed, draw, self._device, self.dtype)
-        with torch.random.fork_rng(devices=[]), self._device:
+            return self.task.draw_inputs(self.size, seed, draw, self.device, self.dtype)
+        with torch.random.fork_rng(devices=[]), self.device:
             torch.manual_seed(_UPSTREAM_SEED + draw)
             values = list(self._module.get_inputs())
         return [
@@ -88,6 +99,32 @@ class Reference:
             else value
             for value in values
         ]
+
+    def output_specs(self) -> tuple[OutputSpec, ...]:
+        """What the outputs are, found by a run on inputs that no candidate gets.
+
+        Raises:
+            ReferenceFault: The reference failed.
+        """
+        if self._output_specs is None:
+            draw = self._config.draws
+            self._output_specs = tuple(
+                OutputSpec(
+                    tuple(value.shape), self.dtype if value.is_floating_point() else value.dtype
+                )
+                for value in self._forward(self._model, self.inputs(draw), draw)
+            )
+        return self._output_specs
+
+    def call(self, inputs: Sequence[Any]) -> Callable[[], Any]:
+        """The reference's forward as it is timed: no gradients, nothing reloaded or copied."""
+        model = self._model
+
+        def forward() -> Any:
+            with torch.no_grad():
+                return model(*inputs)
+
+        return forward
 
     def expected(self, inputs: Sequence[Any], draw: int) -> tuple[Expected, ...]:
         """What each output should be for these inputs.
