@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import (
     Correctness,
     Counters,
@@ -44,6 +45,8 @@ def render_feedback(verdict: Verdict) -> str:
     parts = [f"Outcome: {verdict.outcome}" + (f" ({verdict.reason})" if verdict.reason else "")]
     if verdict.message:
         parts.append(verdict.message)
+    if verdict.reason in REASONS:
+        parts.append(f"Remedy: {REASONS[verdict.reason].remedy}")
     parts.extend(_diagnostic(one) for one in verdict.diagnostics[:_MAX_DIAGNOSTICS])
     if verdict.correctness is not None:
         parts.extend(_correctness(verdict.correctness))
@@ -164,7 +167,8 @@ def _timing(timing: Timing) -> list[str]:
         f"Baseline {name}: {_measurement(time)}" for name, time in baselines if time is not None
     )
     parts.extend(
-        f"Speedup against {name}: {speed.value:.3f}x [{speed.low:.3f}, {speed.high:.3f}]"
+        f"Speedup against {name}: {speed.value:.3f}x"
+        + (f" [{speed.low:.3f}, {speed.high:.3f}]" if speed.low < speed.high else "")
         for name, speed in _speedups(timing)
     )
     if timing.light_fraction is not None:
@@ -173,14 +177,18 @@ def _timing(timing: Timing) -> list[str]:
 
 
 def _measurement(time: Measurement) -> str:
-    interval = f"[{format_seconds(time.low)}, {format_seconds(time.high)}]"
-    return f"{format_seconds(time.median)} {interval}, {time.source}"
+    text = format_seconds(time.median)
+    if time.low < time.high:
+        text += f" [{format_seconds(time.low)}, {format_seconds(time.high)}]"
+    return f"{text}, {time.source}"
 
 
 def _counters(counters: Counters) -> list[str]:
     note = ", sampled" if counters.sampled else ""
     parts = [f"Counters ({counters.source}{note}): {_values(counters.total)}"]
     ranked = sorted(counters.kernels, key=lambda kernel: -kernel.time)
+    if len(ranked) == 1:
+        return [f"{parts[0]} (all in {ranked[0].name}, {ranked[0].owner})"]
     for kernel in ranked[:_MAX_KERNELS]:
         parts.append(
             f"  {kernel.name} ({kernel.owner}): {kernel.share:.0%} of device time, "
@@ -194,6 +202,8 @@ def _counters(counters: Counters) -> list[str]:
 def _values(kernel: KernelCounters) -> str:
     texts = [f"device time {format_seconds(kernel.time)}"]
     for name, value in kernel.values:
+        if value == 0:
+            continue  # what did not happen is not worth a reader's time
         shown = format_bytes(value) if name in _BYTE_COUNTERS else f"{value:.6g}"
         texts.append(f"{name} {shown}")
     return ", ".join(texts)

@@ -107,6 +107,7 @@ def test_feedback_says_what_the_next_edit_needs(make_verdict, make_counters):
     assert render_feedback(verdict) == (
         "Outcome: incorrect (check.tail)\n"
         "The tail is wrong.\n"
+        "Remedy: Handle sizes that are not multiples of the block or the vector width.\n"
         "k.cu:3:7: error: race [race.shared]\nint a;\n    ^\n"
         "note: no place\n"
         "Check: 3 of 5 input draws within the error budget; largest error 12.5 of the budget\n"
@@ -133,7 +134,7 @@ def test_feedback_of_a_correct_kernel_has_times_and_counters(make_verdict, make_
     assert "speed of light: 75.0%" in text
     assert "own 90%, library 10%, foreign 0%" in text
     assert "Counters (emulated): device time 2 us, dram_bytes_read 4.19 MB" in text
-    assert "relu (own): 100% of device time" in text
+    assert "(all in relu, own)" in text
     assert "Peak memory: 4.1 kB" in text
     assert summary(verdict) == "correct, 2.00x eager, 1.10x compile"
 

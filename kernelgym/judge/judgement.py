@@ -41,7 +41,7 @@ from kernelgym.judge.verdict import (
 )
 from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
-from kernelgym.toolchain.diagnostics import resolve
+from kernelgym.toolchain.diagnostics import resolve, tidy
 from kernelgym.toolchain.emulator_report import EmulatorReport, parse_report
 from kernelgym.toolchain.service import BuildService
 from kernelgym.toolchain.sourcemap import SourceMap
@@ -239,9 +239,24 @@ class Judgement:
         request = dataclasses.replace(request, files=self._files, target="emulator")
         with self._phase("build"):
             result = self._service.build(request, timeout=self._config.build_timeout)
+            if self._config.nvcc_check and result.status == "ok":
+                result = self._checked_with_nvcc(request, result)
         self._builds.append(result)
         self._requests.append(request)
         return result
+
+    def _checked_with_nvcc(self, request: BuildRequest, result: BuildResult) -> BuildResult:
+        """The result, with what nvcc says of the same source: a GPU's compiler has the last word."""
+        report = self._service.check(
+            request, self._config.architecture, timeout=self._config.build_timeout
+        )
+        status = "ok" if report.ok else "timeout" if report.timed_out else "compile_error"
+        return dataclasses.replace(
+            result,
+            status=status,
+            diagnostics=tidy((*report.diagnostics, *result.diagnostics)),
+            kernels=report.kernels,
+        )
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -89,7 +89,7 @@ class Token(NamedTuple):
 _TOKEN = re.compile(
     r"""
       (?P<COMMENT>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
-    | (?P<STRING>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)"
+    | (?P<STRING>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?(?:\)(?P=delimiter)"|\Z)
                |(?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
     | (?P<CHARACTER>(?:u8|[uUL])?'(?:\\.|[^'\\\n])*')
     | (?P<NUMBER>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z_]|[.\w])*)
@@ -162,7 +162,10 @@ def is_name(stream: Sequence[Token], index: int) -> bool:
 
 
 def matching_opening(stream: Sequence[Token], index: int) -> int | None:
-    """Index of the bracket that the closing one at `index` closes."""
+    """Index of the bracket that the closing one at `index` closes.
+
+    No launch is looked across, so that the work stays proportional to the text.
+    """
     expected: list[str] = []
     for position in range(index, -1, -1):
         text = stream[position].text
@@ -173,6 +176,8 @@ def matching_opening(stream: Sequence[Token], index: int) -> int | None:
                 return None
             if not expected:
                 return position
+        elif text == "<<<":
+            return None
     return None
 
 

@@ -33,7 +33,7 @@ from kernelgym.toolchain.lexer import (
     text_at,
     tokenize,
 )
-from kernelgym.toolchain.shared_memory import rewrite_shared
+from kernelgym.toolchain.shared_memory import function_bodies, rewrite_shared
 from kernelgym.toolchain.unsupported import Unsupported, find_unsupported
 
 __all__ = ["Rewritten", "Unsupported", "rewrite"]
@@ -94,12 +94,14 @@ def rewrite(text: str) -> Rewritten:
     edits: list[Edit] = []
     unsupported = list(find_unsupported(streams))
     kernels = _kernel_names(streams[0])
+    bodies = function_bodies(streams[0])
     for stream in streams:
         for index, token in enumerate(stream):
             if token.text == "<<<":
                 _rewrite_launch(stream, index, kernels, edits, unsupported)
             elif token.text == "__shared__":
-                rewrite_shared(stream, index, edits)
+                in_function = token.directive > 0 or bodies[index]
+                rewrite_shared(stream, index, in_function, edits)
             elif token.text in _DEVICE_FUNCTIONS and _is_call_of_library(stream, index):
                 edits.append(Edit(token.start, token.start, "kgemu_device_"))
             elif token.text == "__noinline__" and text_at(stream, index - 1) != "(":
@@ -144,7 +146,7 @@ def _kernel_names(code: Sequence[Token]) -> frozenset[str]:
         if token.text != "__global__":
             continue
         for index in range(start + 1, len(code) - 1):
-            if code[index].text in {";", "{"}:
+            if code[index].text in {";", "{", "__global__"}:
                 break
             if code[index + 1].text == "(" and code[index].text not in _CALLED_SPECIFIERS:
                 names.add(code[index].text)
@@ -236,7 +238,7 @@ def _template_opening(stream: Sequence[Token], index: int) -> int | None:
             depth -= 1
             if depth == 0:
                 return position
-        elif text in {";", "{", "("}:
+        elif text in {";", "{", "(", "<<<"}:
             return None
         position -= 1
     return None
@@ -258,7 +260,7 @@ def _configuration_end(stream: Sequence[Token], index: int) -> int | None:
             while _adjacent(stream, position + 1, 3):
                 position += 1
             return position
-        elif text == ";":
+        elif text in {";", "<<<"}:
             return None
     return None
 
@@ -293,6 +295,8 @@ def _null_arguments(stream: Sequence[Token], index: int) -> list[Token]:
             depth -= 1
             if depth == 0:
                 break
+        elif text == "<<<":
+            break
         elif (
             depth == 1
             and text == "NULL"

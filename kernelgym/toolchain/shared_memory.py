@@ -16,7 +16,7 @@ from kernelgym.toolchain.lexer import (
     text_at,
 )
 
-__all__ = ["rewrite_shared"]
+__all__ = ["function_bodies", "rewrite_shared"]
 
 _ALIGNMENTS = frozenset({"__align__", "alignas", "__attribute__"})
 # Types without constructors, which may stay variables of thread storage duration.
@@ -46,13 +46,33 @@ _ARITHMETIC = frozenset(
 )
 # What may stand before the brace that opens a function's body, or a block in one.
 _BODY_STARTS = frozenset({")", "const", "noexcept", "mutable", "override", "else", "do", "try"})
+_LONGEST = 1000  # tokens in a declaration
 _STATEMENT_STARTS = frozenset({";", "{", "}", ":", ")", "#"})
 
 
-def rewrite_shared(stream: Sequence[Token], index: int, edits: list[Edit]) -> None:
+def function_bodies(code: Sequence[Token]) -> list[bool]:
+    """Whether each token lies in the body of a function."""
+    inside = False
+    enclosing: list[bool] = []
+    result = []
+    for index, token in enumerate(code):
+        if token.text == "}" and enclosing:
+            inside = enclosing.pop()
+        result.append(inside)
+        if token.text == "{":
+            enclosing.append(inside)
+            inside = inside or text_at(code, index - 1) in _BODY_STARTS
+    return result
+
+
+def rewrite_shared(
+    stream: Sequence[Token], index: int, in_function: bool, edits: list[Edit]
+) -> None:
     """Adds the edits for the declaration around the `__shared__` at `index`."""
     first = index
-    while first > 0 and stream[first - 1].text not in _STATEMENT_STARTS:
+    while (
+        index - first < _LONGEST and first > 0 and stream[first - 1].text not in _STATEMENT_STARTS
+    ):
         first -= 1
     # An alignment may come first, and ends with a parenthesis.
     while first > 0 and stream[first - 1].text == ")":
@@ -65,33 +85,18 @@ def rewrite_shared(stream: Sequence[Token], index: int, edits: list[Edit]) -> No
     last = index
     depth = 0
     while last < len(stream) and (depth > 0 or stream[last].text not in {";", "}"}):
+        if last - index > _LONGEST:
+            return
         depth += (stream[last].text == "{") - (stream[last].text == "}")
         last += 1
     statement = stream[first:last]
     texts = {token.text for token in statement}
-    in_function = stream[index].directive > 0 or _in_function(stream, index)
     if "extern" in texts:
         _rewrite_dynamic(statement, in_function, edits)
     elif in_function and last < len(stream) and not texts & {"#", "define"}:
         _rewrite_static(statement, stream[last], edits)
     elif text_at(stream, index - 1) == "static":  # the macro brings its own
         edits.append(replaced(stream[index - 1]))
-
-
-def _in_function(stream: Sequence[Token], index: int) -> bool:
-    """Whether a function's body encloses that position."""
-    depth = 0
-    for position in range(index - 1, -1, -1):
-        text = stream[position].text
-        if text == "}":
-            depth += 1
-        elif text == "{":
-            depth -= 1
-            if depth < 0:
-                if text_at(stream, position - 1) in _BODY_STARTS:
-                    return True
-                depth = 0
-    return False
 
 
 def _specifiers(statement: Sequence[Token], end: int, edits: list[Edit]) -> list[str]:

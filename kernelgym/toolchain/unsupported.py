@@ -65,9 +65,9 @@ def find_unsupported(streams: Sequence[Sequence[Token]]) -> Iterator[Unsupported
     `__CUDA_ARCH__ < 800`, does not count.
     """
     code, directives = streams[0], streams[1:]
-    off = _switched_off(directives)
+    off = _lines(_switched_off(directives))
     for stream in streams:
-        kept = [token for token in stream if not _covers(off, token.line)]
+        kept = [token for token in stream if token.line not in off]
         yield from _names(kept)
         if stream is code:
             yield from _nested_launches(kept)
@@ -132,48 +132,40 @@ def _has_instructions(stream: Sequence[Token], index: int) -> bool:
 
 def _nested_launches(code: Sequence[Token]) -> Iterator[Unsupported]:
     """Launches inside functions that run only on the device."""
-    index = 0
-    while index < len(code):
-        if code[index].text not in {"__global__", "__device__"}:
-            index += 1
-            continue
-        opening, host = _body(code, index)
-        if opening is None:
-            index += 1
-            continue
-        depth = 0
-        for position in range(opening, len(code)):
-            text = code[position].text
-            depth += (text == "{") - (text == "}")
-            if text == "<<<" and not host:
-                yield Unsupported("dynamic parallelism (a launch in a kernel)", code[position].line)
-            if depth == 0:
-                break
-        index = position + 1
-
-
-def _body(code: Sequence[Token], index: int) -> tuple[int | None, bool]:
-    """Index of the `{` of the function declared at `index`; whether the host may run it too."""
-    host = index > 0 and code[index - 1].text == "__host__"
-    depth = 0
-    for position in range(index + 1, len(code)):
-        text = code[position].text
-        host = host or (depth == 0 and text == "__host__")
-        depth += (text in {"(", "["}) - (text in {")", "]"})
-        if depth == 0 and text in {";", "=", "}"}:
-            return None, host
-        if depth == 0 and text == "{":
-            return position, host
-        if depth < 0:
-            return None, host
-    return None, host
+    device = host = False  # what the specifiers of the declaration at hand say
+    depth = 0  # of parentheses and brackets before the body
+    body = 0  # of braces inside a device function's body, 0 outside
+    for token in code:
+        text = token.text
+        if body > 0:
+            body += (text == "{") - (text == "}")
+            if text == "<<<":
+                yield Unsupported("dynamic parallelism (a launch in a kernel)", token.line)
+        elif text in {"__global__", "__device__"}:
+            device, depth = True, 0
+        elif text == "__host__":
+            host = True
+        elif depth == 0 and text == "{":
+            body = 1 if device and not host else 0
+            device = host = False
+        elif (depth == 0 and text in {";", "=", "}"}) or depth < 0:
+            device = host = False
+            depth = 0
+        else:
+            depth += (text in {"(", "["}) - (text in {")", "]"})
 
 
 # --- conditional compilation --------------------------------------------------------------------
 
 
-def _covers(ranges: Sequence[tuple[int, int]], line: int) -> bool:
-    return any(first < line < last for first, last in ranges)
+def _lines(ranges: Sequence[tuple[int, int]]) -> set[int]:
+    """The lines between the bounds of any of the ranges."""
+    lines: set[int] = set()
+    reached = 0
+    for first, last in sorted(ranges):
+        lines.update(range(max(first + 1, reached), last))
+        reached = max(reached, last)
+    return lines
 
 
 def _switched_off(directives: Sequence[Sequence[Token]]) -> list[tuple[int, int]]:

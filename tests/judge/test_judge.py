@@ -11,6 +11,7 @@ from kernelgym.config import JudgeConfig
 from kernelgym.judge.judge import Judge, evaluate
 from kernelgym.judge.pool import evaluate_many
 from kernelgym.judge.verdict import Outcome, from_json, to_json
+from kernelgym.toolchain.cuda import find_nvcc
 from tests.judge.candidates import RELU_KERNEL, candidate, forward
 
 GOOD = candidate()
@@ -330,3 +331,24 @@ def test_nothing_is_left_in_the_temporary_folder(judge):
     judge.evaluate("L1/19", GOOD)
     left = {name for name in set(os.listdir("/tmp")) - before if name.startswith("kernelgym-")}
     assert not left
+
+
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
+
+
+@needs_nvcc
+def test_nvcc_adds_its_resources_and_its_errors():
+    config = JudgeConfig(seed=0, draws=1, nvcc_check=True)
+    # g++ takes a statement expression in a kernel for what it is; nvcc knows no such builtin.
+    wrong = RELU_KERNEL.replace(
+        "fmaxf(x[i], 0.0f)", "__builtin_ia32_rdtsc() * 0.0f + fmaxf(x[i], 0.0f)"
+    )
+    with Judge(config) as judge:
+        good = judge.evaluate("L1/19", GOOD)
+        bad = judge.evaluate("L1/19", candidate(wrong))
+    assert good.outcome is Outcome.CORRECT, good.message
+    assert good.build.kernels[0].registers > 0
+    assert good.build.kernels[0].spill_store_bytes == 0
+    assert bad.outcome is Outcome.COMPILE_ERROR
+    assert bad.diagnostics[0].tool == "nvcc"
+    assert bad.diagnostics[0].line == line_of(candidate(wrong), "rdtsc")
