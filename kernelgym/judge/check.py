@@ -12,7 +12,7 @@ from kernelgym.config import JudgeConfig
 from kernelgym.judge import protocol
 from kernelgym.judge.buffers import Buffer, dtype_name, layout
 from kernelgym.judge.correctness import Comparison, Expected, compare
-from kernelgym.judge.device import new_buffer, settle
+from kernelgym.judge.device import failure_reason, new_buffer, settle
 from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import OutputSpec, Reference
 from kernelgym.judge.verdict import Correctness, Diagnostic
@@ -399,8 +399,9 @@ class Checker:
             raise self._raised(answer, candidate, phase)
         return answer
 
-    @staticmethod
-    def _raised(answer: protocol.Failed, candidate: CandidateProcess, phase: str) -> CheckFailed:
+    def _raised(
+        self, answer: protocol.Failed, candidate: CandidateProcess, phase: str
+    ) -> CheckFailed:
         build = candidate.builds[-1] if candidate.builds else None
         if answer.kind == "BuildFailed" and build is not None and build.status != "ok":
             # What the grader itself built counts, not what the candidate says of it.
@@ -411,8 +412,11 @@ class Checker:
                 "unsupported": "emulator.unsupported",
             }.get(build.status, "build.compile")
             return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
+        reason = f"{phase}.error"
+        if phase == "run" and self._reference.device.type == "cuda":
+            reason = failure_reason(answer.message) or reason
         return CheckFailed(
-            f"{phase}.error",
+            reason,
             f"{answer.kind}: {answer.message}",
             diagnostics=answer.diagnostics,
             ran=phase == "run",

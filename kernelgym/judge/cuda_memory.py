@@ -80,9 +80,7 @@ class CudaBlock:
         if fd is None:
             _call("cuMemCreate", handle, length, ctypes.byref(properties), zero)
         else:
-            _call(
-                "cuMemImportFromShareableHandle", handle, ctypes.c_void_p(fd), _FILE_DESCRIPTOR
-            )
+            _call("cuMemImportFromShareableHandle", handle, ctypes.c_void_p(fd), _FILE_DESCRIPTOR)
         try:
             pointer = ctypes.c_uint64()
             none = ctypes.c_size_t(0)

@@ -13,12 +13,22 @@ from kernelgym.toolchain.cuda import MISSING_NVCC, find_nvcc
 __all__ = [
     "GpuFacts",
     "build_target",
+    "failure_reason",
     "gpu_facts",
     "new_buffer",
     "open_buffer",
     "resolve_device",
     "settle",
 ]
+
+_FAILURES = (
+    ("an illegal memory access was encountered", "memory.out_of_bounds"),
+    ("misaligned address", "memory.misaligned"),
+    ("device-side assert triggered", "kernel.assert"),
+    ("invalid configuration argument", "launch.config"),
+    ("too many resources requested for launch", "launch.config"),
+    ("unspecified launch failure", "kernel.error"),
+)
 
 
 def resolve_device(name: str) -> torch.device:
@@ -75,6 +85,11 @@ def new_buffer(device: torch.device, size: int) -> Buffer:
 def open_buffer(device: torch.device, size: int, fd: int) -> Buffer:
     """Another process's buffer; takes the descriptor over."""
     return SharedBuffer(fd=fd) if device.type == "cpu" else CudaBuffer(device, size, fd)
+
+
+def failure_reason(message: str) -> str | None:
+    """The reason code of an error that CUDA's runtime reports, by its words; None for others."""
+    return next((code for words, code in _FAILURES if words in message), None)
 
 
 def settle(device: torch.device) -> None:

@@ -19,6 +19,7 @@ from kernelgym.judge import baselines, protocol
 from kernelgym.judge.check import Checker, CheckFailed, Observed
 from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.counters import emulated_counters
+from kernelgym.judge.device import build_target
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
 from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reasons import REASONS
@@ -101,6 +102,10 @@ class Judgement:
             self._train = reference.train
             checker = Checker(reference, self._config)
         self._checker = checker
+        return self._judged(reference, checker)
+
+    def _judged(self, reference: Reference, checker: Checker) -> Verdict:
+        """Checks, counts and times; here on the emulator."""
         failure: CheckFailed | None = None
         try:
             with self._phase("check"), self._candidate("fast") as candidate:
@@ -137,7 +142,7 @@ class Judgement:
             coverage=coverage,
         )
 
-    # --- phases ------------------------------------------------------------------------------
+    # --- the emulator's phases ---------------------------------------------------------------
 
     def _observe(self, checker: Checker) -> tuple[Observed | None, EmulatorReport | None]:
         """The instrumented run: memory errors, races and counts."""
@@ -211,35 +216,37 @@ class Judgement:
 
     @contextlib.contextmanager
     def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
-        kit = self._service.emulator()
         scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
         try:
             with CandidateProcess(self._zygote, self._build, self._config.run_timeout) as candidate:
-                candidate.setup(
-                    protocol.Setup(
-                        files=self._files,
-                        target="emulator",
-                        variant=variant,
-                        scratch=str(scratch),
-                        policy=candidate_policy(
-                            self._config, scratch, (kit.directory, self._service.cache.root)
-                        ),
-                        runtime=str(kit.runtime),
-                        order=_PERMUTED_ORDER if variant == "checked" else 0,
-                        access_budget=_ACCESS_BUDGET,
-                        track=variant == "checked",
-                    )
-                )
+                candidate.setup(self._setup(variant, scratch))
                 yield candidate
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
+    def _setup(self, variant: str, scratch: pathlib.Path) -> protocol.Setup:
+        kit = self._service.emulator()
+        return protocol.Setup(
+            files=self._files,
+            target="emulator",
+            variant=variant,
+            scratch=str(scratch),
+            policy=candidate_policy(
+                self._config, scratch, (kit.directory, self._service.cache.root)
+            ),
+            runtime=str(kit.runtime),
+            order=_PERMUTED_ORDER if variant == "checked" else 0,
+            access_budget=_ACCESS_BUDGET,
+            track=variant == "checked",
+        )
+
     def _build(self, request: BuildRequest) -> BuildResult:
         # The candidate's word is taken for what to compile, not for the workspace it comes from.
-        request = dataclasses.replace(request, files=self._files, target="emulator")
+        target = build_target(self._device)
+        request = dataclasses.replace(request, files=self._files, target=target)
         with self._phase("build"):
             result = self._service.build(request, timeout=self._config.build_timeout)
-            if self._config.nvcc_check and result.status == "ok":
+            if self._config.nvcc_check and target == "emulator" and result.status == "ok":
                 result = self._checked_with_nvcc(request, result)
         self._builds.append(result)
         self._requests.append(request)
@@ -292,6 +299,7 @@ class Judgement:
         coverage: Coverage | None = None,
     ) -> Verdict:
         config = self._config
+        device, cuda, compiler = self._place_names()
         return Verdict(
             task=self._task.id,
             outcome=outcome,
@@ -301,13 +309,14 @@ class Judgement:
             provenance=Provenance(
                 kernelgym=__version__,
                 torch=str(torch.__version__),
-                device="emulator",
+                device=device,
                 protocol=config.protocol,
                 ruleset=config.ruleset,
                 precision=config.precision,
                 size=self._size,
                 mode="train" if self._train else "eval",
-                compiler=self._service.emulator().compiler,
+                cuda=cuda,
+                compiler=compiler,
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
                 protections=self._checker.protections if self._checker else (),
@@ -318,9 +327,14 @@ class Judgement:
             timing=timing,
             counters=counters,
             coverage=coverage,
+            peak_memory=self._checker.peak_memory if self._checker else None,
             output=self._output,
             seconds=tuple(self._seconds.items()),
         )
+
+    def _place_names(self) -> tuple[str, str, str]:
+        """Names of the device, of CUDA's version and of the compiler, for the provenance."""
+        return "emulator", "", self._service.emulator().compiler
 
     def _build_record(self) -> Build | None:
         if not self._builds:

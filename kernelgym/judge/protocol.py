@@ -22,6 +22,8 @@ from kernelgym.toolchain.confinement import Policy
 
 __all__ = [
     "Answer",
+    "Begin",
+    "Begun",
     "BuildAsked",
     "Built",
     "CandidateGone",
@@ -90,6 +92,11 @@ class Setup:
     access_budget: int = 0
     track: bool = False
     device: str = "cpu"
+
+
+@dataclasses.dataclass(frozen=True)
+class Begin:
+    """Open the device; on a GPU it comes before anything of the candidate's runs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +175,9 @@ class Built:
     result: BuildResult
 
 
-Command = Setup | Import | Construct | LoadState | Run | Time | Profile | FetchReport | Built
+Command = (
+    Setup | Begin | Import | Construct | LoadState | Run | Time | Profile | FetchReport | Built
+)
 
 
 # --- answers, candidate to grader ------------------------------------------------------------
@@ -178,6 +187,10 @@ class BuildAsked(msgspec.Struct, tag=True, frozen=True):
     """The candidate asks for a build; answered by `Built`."""
 
     request: BuildRequest
+
+
+class Begun(msgspec.Struct, tag=True, frozen=True):
+    """The device is open."""
 
 
 class Imported(msgspec.Struct, tag=True, frozen=True):
@@ -267,7 +280,9 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     output: str = ""
 
 
-Answer = BuildAsked | Imported | Constructed | Loaded | Ran | Timed | Profiled | Report | Failed
+Answer = (
+    BuildAsked | Begun | Imported | Constructed | Loaded | Ran | Timed | Profiled | Report | Failed
+)
 _DECODER: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 

@@ -242,8 +242,7 @@ def demangled(kernels: Sequence[KernelResources], folder: str) -> tuple[KernelRe
     if len(names) != len(kernels):
         return tuple(kernels)
     return tuple(
-        dataclasses.replace(kernel, name=name)
-        for kernel, name in zip(kernels, names, strict=True)
+        dataclasses.replace(kernel, name=name) for kernel, name in zip(kernels, names, strict=True)
     )
 
 

@@ -55,7 +55,7 @@ class Gpu:
         self._asked = nvcc
         self._lock = threading.Lock()
         self._identity: str | None = None
-        self._nvcc = ""
+        self._nvcc = self._version = ""
         self._folders: tuple[Path, ...] = ()
 
     def identity(self) -> str:
@@ -63,6 +63,15 @@ class Gpu:
         self._find()
         assert self._identity is not None
         return self._identity
+
+    def compiler(self) -> str:
+        """The path of nvcc, and its version.
+
+        Raises:
+            ToolchainFault: There is none.
+        """
+        self._find()
+        return f"{self._nvcc} {self._version}"
 
     def plan(self, request: BuildRequest, flags: Flags, module: str) -> Plan:
         """See `Toolchain.plan`."""
@@ -112,7 +121,7 @@ class Gpu:
                     "expected g++ 11 or later on the PATH, got none; "
                     "sudo apt-get install g++ brings it"
                 )
-            self._nvcc = nvcc
+            self._nvcc, self._version = nvcc, nvcc_version(nvcc)
             self._folders = tuple(dict.fromkeys(_toolkit_folders(nvcc)))
             code = hashlib.sha256()
             headers = sorted(path for path in TORCH_HEADERS.rglob("*") if path.is_file())
@@ -120,7 +129,7 @@ class Gpu:
                 code.update(path.name.encode() + b"\0" + path.read_bytes())
             python = sysconfig.get_config_var("SOABI")
             self._identity = (
-                f"{nvcc} {nvcc_version(nvcc)} {platform.libc_ver()} {python} {code.hexdigest()}"
+                f"{nvcc} {self._version} {platform.libc_ver()} {python} {code.hexdigest()}"
             )
 
     def _include_dirs(self, units: Sequence[SourceFile], flags: Flags) -> list[str]:

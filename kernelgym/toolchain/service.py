@@ -148,6 +148,17 @@ class BuildService:
             raise ToolchainFault(f"expected kernelgym's own emulator, got {type(toolchain)}")
         return toolchain.kit()
 
+    def gpu_compiler(self) -> str:
+        """The compiler that builds for a GPU, with its version.
+
+        Raises:
+            ToolchainFault: There is none.
+        """
+        toolchain = self._toolchain_for("gpu")
+        if not isinstance(toolchain, Gpu):
+            raise ToolchainFault(f"expected kernelgym's own toolchain, got {type(toolchain)}")
+        return toolchain.compiler()
+
     def build(self, request: BuildRequest, *, timeout: float) -> BuildResult:
         """Builds what is asked for, or finds it in the cache.
 
