@@ -18,9 +18,8 @@ __all__ = ["candidate_policy"]
 
 _FILE_BYTES = 64 * 2**20
 _MAX_THREADS = 256
-# /proc/self is looked up in the candidate's own process.
 _READ_BY_DRIVER = (
-    *("/proc/self", "/proc/driver", "/proc/devices", "/proc/modules", "/proc/cpuinfo"),
+    *("/proc/driver", "/proc/devices", "/proc/modules", "/proc/cpuinfo"),
     *("/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices", "/sys/bus/pci", "/sys/module"),
 )
 
@@ -55,10 +54,19 @@ def candidate_policy(
             *sorted(filter(os.path.exists, folders)),
             *(_READ_BY_DRIVER if gpu else ()),
         ),
-        writable=(str(scratch), *(sorted(glob.glob("/dev/nvidia*")) if gpu else ())),
+        writable=(str(scratch), *(_driver_paths() if gpu else ())),
         cpu_seconds=int(config.run_timeout) + 30,
         memory_bytes=None if gpu else config.memory_limit,
         file_bytes=_FILE_BYTES,
         max_processes=_MAX_THREADS,
         new_processes=False,
     )
+
+
+def _driver_paths() -> list[str]:
+    """What CUDA's driver writes to: its devices, and the names of the threads that it starts.
+
+    `/proc/self` is looked up by the candidate's own process.
+    """
+    devices = [path for path in glob.glob("/dev/nvidia*") if not os.path.isdir(path)]
+    return [*sorted(devices), "/proc/self"]

@@ -218,7 +218,12 @@ class Judgement:
     def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
         scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
         try:
-            with CandidateProcess(self._zygote, self._build, self._config.run_timeout) as candidate:
+            with CandidateProcess(
+                self._zygote,
+                self._build,
+                self._config.run_timeout,
+                namespace=self._device.type == "cpu",
+            ) as candidate:
                 candidate.setup(self._setup(variant, scratch))
                 yield candidate
         finally:

@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 import torch
 
-from tests.judge.candidates import RELU_KERNEL, candidate
 from kernelgym.config import JudgeConfig
 from kernelgym.judge.judge import Judge
 from kernelgym.judge.verdict import Outcome, from_json, to_json
 from kernelgym.toolchain.cuda import find_nvcc
+from tests.judge.candidates import RELU_KERNEL, candidate
 
 pytestmark = [
     pytest.mark.gpu,
