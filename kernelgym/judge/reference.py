@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +22,7 @@ __all__ = ["OutputSpec", "Reference"]
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _UPSTREAM_SEED = 42
+_GENERATOR = threading.RLock()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +64,7 @@ class Reference:
         self.device = device
         try:
             self._module = module = task.module(size)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.seed)
+            with _seeded(self.seed):
                 self.init_args = tuple(module.get_init_inputs())
                 model = module.Model(*self.init_args)
         except Exception as error:
@@ -90,8 +92,7 @@ class Reference:
         if not self.upstream:
             seed = self._salt.seed("inputs")
             return self.task.draw_inputs(self.size, seed, draw, self.device, self.dtype)
-        with torch.random.fork_rng(devices=[]), self.device:
-            torch.manual_seed(_UPSTREAM_SEED + draw)
+        with _seeded(_UPSTREAM_SEED + draw), self.device:
             values = list(self._module.get_inputs())
         return [
             value.to(self.dtype)
@@ -162,12 +163,23 @@ class Reference:
         model.load_state_dict(self.state)
         arguments = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         try:
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                torch.manual_seed(self.run_seed(draw))
+            with _seeded(self.run_seed(draw)), torch.no_grad():
                 result = model(*arguments)
         except Exception as error:
             raise ReferenceFault(f"{self.task.id}: the reference failed: {error}") from error
         return [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seeds torch's default generators for a block, and puts them back as they were.
+
+    There is one a device for the whole process, so judgements in other threads wait.
+    """
+    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with _GENERATOR, torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield
 
 
 def _train_mode(protocol: str, output_rule: str) -> bool:

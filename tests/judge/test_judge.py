@@ -1,5 +1,6 @@
 """Whole judgements: each kind of candidate gets its verdict, and hurts nobody else."""
 
+import gc
 import os
 import pathlib
 import time
@@ -352,3 +353,41 @@ def test_nvcc_adds_its_resources_and_its_errors():
     assert bad.outcome is Outcome.COMPILE_ERROR
     assert bad.diagnostics[0].tool == "nvcc"
     assert bad.diagnostics[0].line == line_of(candidate(wrong), "rdtsc")
+
+
+def test_a_standby_process_that_was_killed_is_replaced(judge):
+    judge.evaluate("L1/19", GOOD)
+    zygotes = [
+        process
+        for process in psutil.Process().children()
+        if "kernelgym.judge.zygote" in " ".join(process.cmdline())
+    ]
+    assert zygotes
+    for process in zygotes:
+        process.kill()
+        process.wait()
+    assert judge.evaluate("L1/19", GOOD).outcome is Outcome.CORRECT
+
+
+def test_verdicts_leave_no_descriptors_and_no_processes(judge):
+    bad = candidate(forward=forward("os._exit(0)"))
+    judge.evaluate("L1/19", GOOD)
+    judge.evaluate("L1/19", bad)
+    me = psutil.Process()
+    gc.collect()
+    before = (me.num_fds(), len(me.children(recursive=True)), me.num_threads())
+    for _ in range(4):
+        judge.evaluate("L1/19", GOOD)
+        judge.evaluate("L1/19", bad)
+    gc.collect()
+    assert (me.num_fds(), len(me.children(recursive=True)), me.num_threads()) == before
+
+
+def test_judgements_side_by_side_agree_with_one_alone():
+    """Weights and draws follow the seed whatever other threads do with torch's generator."""
+    source = candidate()
+    config = JudgeConfig(seed=3, draws=2, protocol="kernelbench")
+    with Judge(config) as judge:
+        alone = judge.evaluate("L1/19", source)
+        together = evaluate_many([("L1/19", source)] * 6, judge=judge, workers=3)
+    assert {v.correctness for v in together} == {alone.correctness}
