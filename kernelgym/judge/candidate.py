@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_leaves
 from kernelgym.judge import protocol
 from kernelgym.judge.allocations import AllocationTracker
 from kernelgym.judge.buffers import Buffer, dtype_name, named_dtype
-from kernelgym.judge.device import open_buffer, settle
+from kernelgym.judge.device import open_buffer, set_arithmetic, settle
 from kernelgym.judge.emulated_cuda import emulated_cuda
 from kernelgym.judge.gpu_call import profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
@@ -175,6 +175,7 @@ class _Candidate:
 
     def _begin(self, command: protocol.Begin) -> protocol.Begun:
         if self._device.type == "cuda":
+            set_arithmetic(command.precision)
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
         return protocol.Begun()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -12,15 +17,19 @@ from kernelgym.toolchain.cuda import MISSING_NVCC, find_nvcc
 
 __all__ = [
     "GpuFacts",
+    "arithmetic",
     "build_target",
     "failure_reason",
     "gpu_facts",
     "new_buffer",
     "open_buffer",
+    "release_unused",
     "resolve_device",
+    "set_arithmetic",
     "settle",
 ]
 
+_KEPT_BYTES = 4 * 2**30
 _FAILURES = (
     ("an illegal memory access was encountered", "memory.out_of_bounds"),
     ("misaligned address", "memory.misaligned"),
@@ -92,6 +101,43 @@ def failure_reason(message: str) -> str | None:
     return next((code for words, code in _FAILURES if words in message), None)
 
 
+def set_arithmetic(precision: str) -> tuple[str, ...]:
+    """Chooses how torch and its cuBLAS handle multiply fp32 numbers on a GPU.
+
+    Args:
+        precision: `"ieee"` or `"tf32"` for products, convolutions and recurrent layers alike; any
+            other class leaves torch's own choice (products in IEEE fp32, convolutions in TF32).
+
+    Returns:
+        What was chosen before, for each of the three.
+    """
+    kinds = _fp32_kinds()
+    before = tuple(str(kind.fp32_precision) for kind in kinds)
+    if precision in ("ieee", "tf32"):
+        for kind in kinds:
+            kind.fp32_precision = precision
+    return before
+
+
+@contextlib.contextmanager
+def arithmetic(precision: str) -> Iterator[None]:
+    """`set_arithmetic` for a block; what was before comes back."""
+    before = set_arithmetic(precision)
+    try:
+        yield
+    finally:
+        if precision in ("ieee", "tf32"):
+            for kind, chosen in zip(_fp32_kinds(), before, strict=True):
+                kind.fp32_precision = chosen
+
+
+def release_unused(device: torch.device) -> None:
+    """Gives back what torch's allocator keeps for later, where it is much: others may need it."""
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if kept > _KEPT_BYTES:
+        torch.cuda.empty_cache()
+
+
 def settle(device: torch.device) -> None:
     """Waits for the device: what another process sees next is what has been asked for so far."""
     if device.type == "cuda":
@@ -107,12 +153,14 @@ class GpuFacts:
         uuid: Identifies the card, whatever its index.
         l2_bytes: Size of its L2 cache.
         cuda: The CUDA version that torch is built for.
+        driver: The driver's version, or `""` where the kernel does not tell.
     """
 
     name: str
     uuid: str
     l2_bytes: int
     cuda: str
+    driver: str
 
 
 def gpu_facts(device: torch.device) -> GpuFacts:
@@ -123,4 +171,16 @@ def gpu_facts(device: torch.device) -> GpuFacts:
         uuid=str(properties.uuid),
         l2_bytes=int(properties.L2_cache_size),
         cuda=str(torch.version.cuda),
+        driver=_driver_version(),
     )
+
+
+def _fp32_kinds() -> tuple[Any, ...]:
+    backends: Any = torch.backends
+    return backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn
+
+
+def _driver_version() -> str:
+    file = pathlib.Path("/proc/driver/nvidia/version")
+    match = re.search(r"\b\d{3}\.\d+(?:\.\d+)?\b", file.read_text() if file.exists() else "")
+    return match.group() if match else ""

@@ -56,7 +56,7 @@ def profiled_call(call: Callable[[], Any], device: torch.device) -> tuple[Kernel
     launches: dict[str, int] = {}
     seconds: dict[str, float] = {}
     for event in profiler.events() or ():
-        if event.device_type == torch.autograd.DeviceType.CUDA:
+        if event.device_type.name == "CUDA":
             launches[event.name] = launches.get(event.name, 0) + 1
             spent = event.time_range.elapsed_us() * 1e-6
             seconds[event.name] = seconds.get(event.name, 0.0) + spent

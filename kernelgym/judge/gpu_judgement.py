@@ -12,8 +12,8 @@ from kernelgym.errors import SandboxFault
 from kernelgym.judge import protocol
 from kernelgym.judge.check import Checker, CheckFailed
 from kernelgym.judge.confinement import candidate_policy
-from kernelgym.judge.device import build_target, gpu_facts
-from kernelgym.judge.judgement import Judgement
+from kernelgym.judge.device import build_target, gpu_facts, release_unused
+from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.measuring import Meter
 from kernelgym.judge.ownership import calls_library, owned_kernels, split_by_owner
 from kernelgym.judge.process import CandidateProcess
@@ -52,6 +52,8 @@ class GpuJudgement(Judgement):
                     profile = self._profile(candidate, checker, reference)
         except CheckFailed as error:
             return self._failed(error, checker.correctness)
+        finally:
+            release_unused(self._device)
         counters, coverage = profile or (None, None)
         return self._make(
             Outcome.CORRECT,
@@ -89,7 +91,7 @@ class GpuJudgement(Judgement):
 
     def _begin(self, candidate: CandidateProcess) -> None:
         try:
-            answer = candidate.ask(protocol.Begin(), protocol.Begun)
+            answer = candidate.ask(protocol.Begin(self._config.precision), protocol.Begun)
         except (protocol.CandidateGone, protocol.CandidateTimeout) as error:
             raise SandboxFault(f"a candidate's process did not open the GPU: {error}") from error
         if isinstance(answer, protocol.Failed):
@@ -131,6 +133,6 @@ class GpuJudgement(Judgement):
 
     # --- verdicts ----------------------------------------------------------------------------
 
-    def _place_names(self) -> tuple[str, str, str]:
+    def _place_names(self) -> PlaceNames:
         facts = gpu_facts(self._device)
-        return facts.name, facts.cuda, self._service.gpu_compiler()
+        return PlaceNames(facts.name, self._service.gpu_compiler(), facts.cuda, facts.driver)

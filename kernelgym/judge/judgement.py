@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -48,13 +49,22 @@ from kernelgym.toolchain.service import BuildService
 from kernelgym.toolchain.sourcemap import SourceMap
 from kernelgym.toolchain.units import source_texts
 
-__all__ = ["Judgement"]
+__all__ = ["Judgement", "PlaceNames"]
 
 # Findings of the instrumented run that mean wrong values rather than a failed kernel.
 _WRONG_VALUES = ("race.", "memory.uninitialised")
 _CODES = {"unsupported": "emulator.unsupported"}
 _ACCESS_BUDGET = 100_000_000
 _PERMUTED_ORDER = 7
+
+
+class PlaceNames(NamedTuple):
+    """What a verdict's provenance says of the device and the compiler."""
+
+    device: str
+    compiler: str
+    cuda: str = ""
+    driver: str = ""
 
 
 class Judgement:
@@ -304,7 +314,7 @@ class Judgement:
         coverage: Coverage | None = None,
     ) -> Verdict:
         config = self._config
-        device, cuda, compiler = self._place_names()
+        place = self._place_names()
         return Verdict(
             task=self._task.id,
             outcome=outcome,
@@ -314,14 +324,15 @@ class Judgement:
             provenance=Provenance(
                 kernelgym=__version__,
                 torch=str(torch.__version__),
-                device=device,
+                device=place.device,
                 protocol=config.protocol,
                 ruleset=config.ruleset,
                 precision=config.precision,
                 size=self._size,
                 mode="train" if self._train else "eval",
-                cuda=cuda,
-                compiler=compiler,
+                driver=place.driver,
+                cuda=place.cuda,
+                compiler=place.compiler,
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
                 protections=self._checker.protections if self._checker else (),
@@ -337,9 +348,8 @@ class Judgement:
             seconds=tuple(self._seconds.items()),
         )
 
-    def _place_names(self) -> tuple[str, str, str]:
-        """Names of the device, of CUDA's version and of the compiler, for the provenance."""
-        return "emulator", "", self._service.emulator().compiler
+    def _place_names(self) -> PlaceNames:
+        return PlaceNames("emulator", self._service.emulator().compiler)
 
     def _build_record(self) -> Build | None:
         if not self._builds:

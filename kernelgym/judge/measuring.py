@@ -40,8 +40,8 @@ _WARM_UP_CALLS = 3
 # The grader's clock sees two messages and a wake-up beside the call; they vary by less than this.
 _CLOCK_SLACK_SECONDS = 2e-3
 _CLOCK_FACTOR = 3.0
-# Data-sheet bandwidth is at nominal clocks; none of those seen reached it.
-_PHYSICS_FACTOR = 0.9
+# Some outputs do not depend on all of the inputs (a triangular factor's other half).
+_PHYSICS_FACTOR = 0.5
 
 
 @dataclasses.dataclass
@@ -216,8 +216,8 @@ class Meter:
         if measured.median < _PHYSICS_FACTOR * floor:
             raise CheckFailed(
                 "cheat.physics",
-                f"expected at least {floor:.3g} s, which {model.name} needs to move the inputs and "
-                f"outputs once, got {measured.median:.3g} s",
+                f"{model.name} needs {floor:.3g} s to move the inputs and outputs once, got "
+                f"{measured.median:.3g} s, less than {_PHYSICS_FACTOR:g} of it",
             )
 
     def _timing(self, measured: Measurement, samples: _Samples) -> Timing:

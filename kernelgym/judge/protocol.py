@@ -96,7 +96,12 @@ class Setup:
 
 @dataclasses.dataclass(frozen=True)
 class Begin:
-    """Open the device; on a GPU it comes before anything of the candidate's runs."""
+    """Open the device; on a GPU it comes before anything of the candidate's runs.
+
+    `precision` is the class that torch's own products are computed in there.
+    """
+
+    precision: str = "default"
 
 
 @dataclasses.dataclass(frozen=True)

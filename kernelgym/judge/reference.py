@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ReferenceFault
 from kernelgym.judge.correctness import Expected, fixed_tolerance
+from kernelgym.judge.device import arithmetic
 from kernelgym.judge.salt import Salt
 from kernelgym.tasks import Task
 
@@ -129,7 +130,7 @@ class Reference:
         model = torch.compile(self._model) if compiled else self._model
 
         def forward() -> Any:
-            with torch.no_grad():
+            with torch.no_grad(), arithmetic(self._config.precision):
                 return model(*inputs)
 
         return forward
@@ -163,7 +164,7 @@ class Reference:
         model.load_state_dict(self.state)
         arguments = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         try:
-            with _seeded(self.run_seed(draw)), torch.no_grad():
+            with _seeded(self.run_seed(draw)), torch.no_grad(), arithmetic(self._config.precision):
                 result = model(*arguments)
         except Exception as error:
             raise ReferenceFault(f"{self.task.id}: the reference failed: {error}") from error
