@@ -21,7 +21,7 @@ class AllocationTracker(TorchDispatchMode):
     """
 
     def __init__(self, runtime: EmulatorRuntime) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._runtime = runtime
         self._keep: dict[int, Any] = {}  # no address is used twice while it is registered
 

@@ -52,13 +52,16 @@ def compile_seconds(device: DeviceModel, calls: Sequence[OperatorCall]) -> float
 
 
 def fuse_pointwise(calls: Sequence[OperatorCall]) -> list[list[OperatorCall]]:
-    """Groups neighbouring pointwise operators of equal extent that feed one another."""
+    """Groups neighbouring pointwise operators of equal extent that share a tensor.
+
+    One feeds the other, or both read the same; a compiler fuses either.
+    """
     groups: list[list[OperatorCall]] = []
     for call in calls:
         last = groups[-1] if groups else None
         if last is not None and call.pointwise and all(member.pointwise for member in last):
-            made = {storage for member in last for storage, _ in member.writes}
-            if call.elements == last[-1].elements and any(s in made for s, _ in call.reads):
+            held = {s for member in last for s, _ in (*member.writes, *member.reads)}
+            if call.elements == last[-1].elements and any(s in held for s, _ in call.reads):
                 last.append(call)
                 continue
         groups.append([call])

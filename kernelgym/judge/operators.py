@@ -97,7 +97,7 @@ class OperatorRecorder(TorchDispatchMode):
     """
 
     def __init__(self, files: Iterable[str] = ()) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[OperatorCall] = []
         self._files = frozenset(files)
         self._keep: list[Any] = []  # ids are only unique among living storages

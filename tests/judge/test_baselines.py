@@ -48,6 +48,14 @@ def test_what_a_fused_chain_leaves_for_later_is_written(tmp_path):
     assert compile_seconds(DEVICE, calls) == pytest.approx(fused + total)
 
 
+def test_operators_that_read_the_same_tensor_are_fused(tmp_path):
+    body = "return 0.5 * x * (1.0 + torch.tanh(0.8 * (x + 0.04 * torch.pow(x, 3.0))))"
+    calls = calls_of(tmp_path, body)
+    assert len(calls) == 8
+    one = DEVICE.launch_seconds + 2 * MEGABYTES_4 / DEVICE.dram_bandwidth
+    assert compile_seconds(DEVICE, calls) == pytest.approx(one)
+
+
 def test_a_product_is_bound_by_its_arithmetic(tmp_path):
     calls = calls_of(tmp_path, "return x @ x")
     expected = DEVICE.launch_seconds + 2 * 1000**3 / DEVICE.fp32_rate

@@ -1,0 +1,177 @@
+"""`kernelgym run` and `kernelgym report`: letting an agent play, and reading what it did."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from kernelgym.cli.catalogue import find_task
+from kernelgym.cli.console import errors, output, plain, problem
+from kernelgym.cli.exits import Exit, finish
+from kernelgym.cli.options import judging
+from kernelgym.config import JudgeConfig
+from kernelgym.errors import UsageError
+from kernelgym.feedback import printable, summary
+from kernelgym.rewards import REWARDS
+
+if TYPE_CHECKING:
+    from kernelgym.runs import TaskResult
+    from kernelgym.tasks import Task
+
+__all__ = ["report", "run"]
+
+
+@judging
+def run(
+    *,
+    agent: Annotated[str, typer.Option(help="An agent's name, or module:attribute.")],
+    task: Annotated[str, typer.Option(help="Task ids, paths or levels (L1), comma-separated.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; one that exists is continued.")],
+    agent_args: Annotated[
+        str, typer.Option(metavar="JSON", help="Arguments of the agent, as a JSON object.")
+    ] = "{}",
+    max_turns: Annotated[int, typer.Option(help="Turns of an episode.", min=2)] = 8,
+    reward: Annotated[str, typer.Option(help=f"One of {', '.join(REWARDS)}.")] = "milestone",
+    config: JudgeConfig,
+) -> None:
+    """Let an agent play tasks; exit code 0 when each of them has a correct kernel.
+
+    Tasks that the folder holds finished are skipped. --seed also seeds the episodes.
+    """
+    from kernelgym import agents, runs
+    from kernelgym.judging import LazyJudge
+
+    names, tasks = _tasks(task)
+    player = agents.get(agent, **_arguments(agent_args))
+    label = agent if agent_args == "{}" else f"{agent} {agent_args}"
+    plan = runs.RunPlan(label, names, config, max_turns, reward, config.seed, runs.versions())
+    judge = LazyJudge(config)
+    progress = _Progress(len(tasks))
+    try:
+        results = runs.play(
+            plan,
+            tasks,
+            player,
+            out,
+            judge=judge,
+            on_start=progress.start,
+            on_turn=progress.turn,
+            on_end=progress.end,
+        )
+    finally:
+        progress.close()
+        judge.close()
+    _print_results(results)
+    plain(f"{out}: `kernelgym report {out}` makes a page of it")
+    if any(result.fault for result in results):
+        finish(Exit.FAULT)
+    finish(Exit.CORRECT if all(result.solved for result in results) else Exit.NO)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    out: Annotated[Path | None, typer.Option(help="The page; DIR/report.html by default.")] = None,
+) -> None:
+    """Make one self-contained HTML page of a run: edits, verdicts, times, roofline."""
+    from kernelgym.report import write_report
+
+    page = write_report(folder, out or folder / "report.html")
+    plain(str(page))
+
+
+class _Progress:
+    """On stderr: a status line on a terminal, else a line for each turn; a line for each task."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._done = 0
+        self._task = ""
+        self._console = errors()
+        self._status = self._console.status("")
+        self._terminal = sys.stderr.isatty()
+
+    def start(self, task: Task) -> None:
+        self._task = f"({self._done + 1}/{self._tasks}) {task.id} {task.name}"
+        self._show("first turn…")
+        if self._terminal:
+            self._status.start()
+
+    def turn(self, info: dict[str, Any]) -> None:
+        said = "no verdict"
+        if info["edit_error"]:
+            said = "the edit did not apply"
+        elif info["judged"]:
+            said = summary(info["verdict"])
+        line = f"turn {info['turn']}: {said}"
+        self._show(f"{line}; next turn…")
+        if not self._terminal:
+            problem(f"{self._task}, {line}")
+
+    def end(self, result: TaskResult) -> None:
+        self.close()
+        self._done += 1
+        how = "finished before: " if result.skipped else ""
+        problem(f"({self._done}/{self._tasks}) {result.task_id}: {how}{_said(result)}")
+
+    def close(self) -> None:
+        self._status.stop()
+
+    def _show(self, text: str) -> None:
+        # As a Text, because a string's brackets would be read as markup.
+        self._status.update(Text(printable(f"{self._task}, {text}")))
+
+
+def _tasks(text: str) -> tuple[tuple[str, ...], list[Task]]:
+    from kernelgym import tasks as registry
+
+    names: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        if part in ("L1", "L2", "L3"):
+            names.extend(registry.ids(int(part[1:])))
+        elif part:
+            names.append(str(Path(part).resolve()) if part.endswith(".py") else part)
+    if not names:
+        raise UsageError(f"--task: expected task ids, got {text!r}")
+    tasks = {task.id: (name, task) for name in names for task in [find_task(name)]}
+    loaded = [task for _, task in tasks.values()]
+    return tuple(name if name.endswith(".py") else task.id for name, task in tasks.values()), loaded
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--agent-args: expected a JSON object, got {text!r}: {error}") from error
+    if not isinstance(arguments, dict):
+        raise UsageError(f"--agent-args: expected a JSON object, got {text!r}")
+    return arguments
+
+
+def _said(result: TaskResult) -> str:
+    if result.fault:
+        return f"fault: {result.fault}"
+    return summary(result.best) if result.best is not None else "no verdict"
+
+
+def _print_results(results: Sequence[TaskResult]) -> None:
+    from rich.table import Table
+
+    console = output()
+    solved = sum(result.solved for result in results)
+    if not console.is_terminal:
+        for result in results:
+            plain(f"{result.task_id}\t{result.turns}\t{result.total_reward:g}\t{_said(result)}")
+        plain(f"solved {solved} of {len(results)}")
+        return
+    table = Table("task", "turns", "reward", "best", box=None, header_style="bold")
+    for result in results:
+        said = Text(printable(_said(result)))
+        table.add_row(result.task_id, str(result.turns), f"{result.total_reward:g}", said)
+    console.print(table)
+    console.print(f"solved {solved} of {len(results)}")

@@ -1,0 +1,66 @@
+"""Exit codes of the `kernelgym` command, and what turns an error into one."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+import typer
+
+from kernelgym.cli.console import problem
+from kernelgym.errors import EnvironmentFault, UsageError
+from kernelgym.judge.verdict import Outcome
+
+__all__ = ["Exit", "exit_of", "finish", "guarded"]
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+class Exit(enum.IntEnum):
+    """Every exit code. `evaluate` ends with 0 for `correct` and for nothing else."""
+
+    CORRECT = 0  # also: the command did what it was asked for
+    NO = 1  # it ran, and the answer is no: `run` left a task unsolved, `doctor` found a fault
+    USAGE = 2
+    REJECTED = 3
+    COMPILE_ERROR = 4
+    RUNTIME_ERROR = 5
+    TIMEOUT = 6
+    INCORRECT = 7
+    UNSUPPORTED = 8
+    FAULT = 9  # the harness or the machine failed: not the candidate's fault, no verdict
+    INTERRUPTED = 130
+
+
+def exit_of(outcome: Outcome) -> Exit:
+    """The exit code of a verdict."""
+    return Exit[outcome.name]
+
+
+def finish(code: Exit) -> NoReturn:
+    """Ends the command with that code."""
+    raise typer.Exit(int(code))
+
+
+def guarded(command: _Command) -> _Command:
+    """Makes an error that kernelgym raises on purpose a message on stderr and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: object, **kwargs: object) -> None:
+        try:
+            command(*args, **kwargs)
+        except UsageError as error:
+            problem(str(error))
+            finish(Exit.USAGE)
+        except EnvironmentFault as fault:
+            problem(f"{type(fault).__name__}: {fault}")
+            problem("This is not the candidate's fault, and it got no verdict. `kernelgym doctor`")
+            problem("says what is missing on this machine and how to get it.")
+            finish(Exit.FAULT)
+        except KeyboardInterrupt:
+            problem("interrupted")
+            finish(Exit.INTERRUPTED)
+
+    return run  # type: ignore[return-value]

@@ -1,0 +1,288 @@
+"""What this machine has for judging, what it lacks, and the command that brings what is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from kernelgym.config import PROTECTIONS, JudgeConfig
+from kernelgym.errors import KernelGymError, SandboxFault, ToolchainFault
+from kernelgym.feedback import format_bytes
+
+__all__ = ["Finding", "examine", "fit"]
+
+_OLDEST_GCC = 11
+_PROBE_TASK = "L1/19"
+_ALWAYS = frozenset({"rlimits", "no_new_privileges", "environment", "process_group"})
+_STANDARD = _ALWAYS | {
+    "no_network",
+    "pidns",
+    "ipcns",
+    "landlock",
+    "unprivileged",
+    "no_capabilities",
+}
+_EXPECTED = {"basic": _ALWAYS, "standard": _STANDARD, "hardened": _STANDARD | {"seccomp"}}
+_NAMESPACES = (
+    "allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 (Debian), "
+    "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), "
+    "or start the container with --security-opt seccomp=unconfined"
+)
+_REMEDIES = {
+    "pidns": _NAMESPACES,
+    "ipcns": _NAMESPACES,
+    "no_network": _NAMESPACES,
+    "landlock": "Linux 5.13 or newer with landlock among the lsm= modules",
+    "unprivileged": "run as an ordinary user, not as root",
+    "no_capabilities": "run as an ordinary user, not as root",
+    "seccomp": "a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for.
+
+    Attributes:
+        name: What.
+        status: `"ok"`, `"missing"` (judging needs it) or `"optional"` (absent, and not needed).
+        detail: What was found, with versions, paths and seconds.
+        remedy: The exact command, or what else brings it; `""` when nothing is missing.
+    """
+
+    name: str
+    status: str
+    detail: str
+    remedy: str = ""
+
+
+def fit(findings: tuple[Finding, ...]) -> bool:
+    """Whether judging works on this machine: nothing that it needs is missing."""
+    return all(finding.status != "missing" for finding in findings)
+
+
+def examine(config: JudgeConfig | None = None) -> tuple[Finding, ...]:
+    """Looks at the machine, and judges a tiny candidate end to end.
+
+    Args:
+        config: How the candidate is judged; for the emulator by default.
+    """
+    config = config or JudgeConfig(device="cpu")
+    probes: tuple[Callable[[], Finding], ...] = (
+        _machine,
+        _python,
+        _torch,
+        _compiler,
+        _python_headers,
+        _emulator,
+        _gpu,
+        _nvcc,
+        _counters,
+        _cache,
+    )
+    return (*(probe() for probe in probes), *_protections(), _judging(config))
+
+
+def _machine() -> Finding:
+    detail = f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs"
+    if platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64"):
+        return Finding("machine", "ok", detail)
+    remedy = "use Linux on x86-64 or aarch64; on Windows: wsl --install"
+    return Finding("machine", "missing", detail, remedy)
+
+
+def _python() -> Finding:
+    return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
+
+
+def _torch() -> Finding:
+    import torch
+
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU build"
+    return Finding("torch", "ok", f"{torch.__version__} ({build})")
+
+
+def _compiler() -> Finding:
+    remedy = _install({"apt-get": "g++", "dnf": "gcc-c++", "zypper": "gcc-c++", "pacman": "gcc"})
+    path = shutil.which("g++")
+    if path is None:
+        return Finding("g++", "missing", f"not on the PATH; {_OLDEST_GCC} or newer", remedy)
+    version = _first_line([path, "-dumpfullversion"])
+    if not version or int(version.split(".")[0]) < _OLDEST_GCC:
+        detail = f"{version or 'does not run'} at {path}; expected {_OLDEST_GCC} or newer"
+        return Finding("g++", "missing", detail, remedy)
+    return Finding("g++", "ok", f"{version} at {path}")
+
+
+def _python_headers() -> Finding:
+    folder = Path(sysconfig.get_path("include"))
+    if (folder / "Python.h").exists():
+        return Finding("Python.h", "ok", str(folder))
+    remedy = _install({"apt-get": "python3-dev", "dnf": "python3-devel", "zypper": "python3-devel"})
+    return Finding("Python.h", "missing", f"not in {folder}", remedy)
+
+
+def _emulator() -> Finding:
+    from kernelgym.toolchain.cache import default_cache_root
+    from kernelgym.toolchain.emulated import Emulated
+
+    start = time.perf_counter()
+    try:
+        # The very folder that the build service uses.
+        kit = Emulated(default_cache_root() / "kits").kit()
+    except ToolchainFault as fault:
+        return Finding("emulator", "missing", str(fault), "get g++ and Python.h (above) first")
+    took = time.perf_counter() - start
+    # Building it takes seconds, finding it milliseconds.
+    how = f"built in {took:.1f} s" if took > 1 else "built before"
+    return Finding("emulator", "ok", f"{how}, {kit.directory}")
+
+
+def _gpu() -> Finding:
+    import torch
+
+    if torch.cuda.is_available():
+        names = {torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())}
+        driver = _first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+        detail = f"{torch.cuda.device_count()} x {', '.join(sorted(names))}, driver {driver}"
+        return Finding("GPU", "ok", detail)
+    listed = _first_line(["nvidia-smi", "-L"])
+    if listed:
+        detail = f"{listed}, which this torch cannot use"
+        return Finding("GPU", "optional", detail, "pip install --force-reinstall torch")
+    return Finding(
+        "GPU", "optional", "none: kernels run on the emulator, and times are modelled",
+        "for measured times: a machine with an NVIDIA GPU and its driver",
+    )  # fmt: skip
+
+
+def _nvcc() -> Finding:
+    from kernelgym.toolchain.cuda import find_nvcc, nvcc_version
+
+    path = find_nvcc()
+    if path is None:
+        detail = "none: no errors, registers or spills as nvcc reports them"
+        return Finding("nvcc", "optional", detail, _pip("cuda"))
+    try:
+        return Finding("nvcc", "ok", f"{nvcc_version(path)} at {path}")
+    except (ToolchainFault, SandboxFault) as fault:
+        return Finding("nvcc", "optional", str(fault), _pip("cuda"))
+
+
+def _counters() -> Finding:
+    ncu = shutil.which("ncu")
+    libraries = Path(sysconfig.get_path("purelib")) / "nvidia"
+    places = (
+        *libraries.glob("*/lib/libcupti.so*"),
+        *Path("/usr/local/cuda").glob("**/libcupti.so*"),
+    )
+    found = [f"ncu at {ncu}"] if ncu else []
+    found += [f"CUPTI at {places[0]}"] if places else []
+    if found:
+        return Finding("counters", "ok", f"emulator; {', '.join(found)}")
+    detail = "emulator only; neither CUPTI nor ncu, which count on a GPU"
+    return Finding(
+        "counters", "optional", detail, f"{sys.executable} -m pip install nvidia-cuda-cupti"
+    )
+
+
+def _cache() -> Finding:
+    from kernelgym.toolchain.cache import default_cache_root
+
+    root = default_cache_root()
+    size = sum(path.stat().st_size for path in _files_below(root))
+    writable = os.access(root if root.exists() else _existing(root), os.W_OK)
+    detail = f"{format_bytes(size)} in {root}"
+    if writable:
+        return Finding("cache", "ok", detail)
+    return Finding("cache", "missing", f"{detail}, not writable", f"sudo chown -R $USER {root}")
+
+
+def _protections() -> Iterator[Finding]:
+    from kernelgym.toolchain.sandbox import protections
+
+    for level in PROTECTIONS:
+        name = f"confinement {level}"
+        try:
+            active = set(protections(level))
+        except SandboxFault as fault:
+            status = "missing" if level == JudgeConfig().protection else "optional"
+            yield Finding(name, status, str(fault), "judge with --protection basic")
+            continue
+        # A root of bind mounts stands in for Landlock where the kernel has none.
+        stands_in = {"landlock"} if "mountns" in active else set()
+        lacking = sorted(_EXPECTED[level] - active - stands_in)
+        remedies = dict.fromkeys(_REMEDIES[one] for one in lacking if one in _REMEDIES)
+        if lacking:
+            detail = f"without {', '.join(lacking)}; active: {', '.join(sorted(active))}"
+            yield Finding(name, "optional", detail, "; ".join(remedies))
+        else:
+            yield Finding(name, "ok", ", ".join(sorted(active)))
+
+
+def _judging(config: JudgeConfig) -> Finding:
+    from kernelgym.judge.judge import Judge
+    from kernelgym.judge.verdict import to_json
+
+    text = (importlib.resources.files("kernelgym") / "templates" / "doctor_candidate.py").read_text(
+        "utf-8"
+    )
+    try:
+        with Judge(config) as judge:
+            start = time.perf_counter()
+            first = judge.evaluate(_PROBE_TASK, text)
+            between = time.perf_counter()
+            judge.evaluate(_PROBE_TASK, text)
+            end = time.perf_counter()
+    except KernelGymError as error:
+        return Finding("judging", "missing", f"{type(error).__name__}: {error}", "see above")
+    if not first.correct:
+        remedy = "please report this with the output of kernelgym doctor --json"
+        return Finding("judging", "missing", f"a correct kernel got {to_json(first)}", remedy)
+    detail = (
+        f"a correct ReLU got 'correct' in {between - start:.1f} s, again in {end - between:.1f} s"
+    )
+    return Finding("judging", "ok", detail)
+
+
+def _install(packages: dict[str, str]) -> str:
+    for manager, package in packages.items():
+        if shutil.which(manager):
+            verb = "-S" if manager == "pacman" else "install"
+            return f"sudo {manager} {verb} {package}"
+    return f"install {' or '.join(dict.fromkeys(packages.values()))} with the system's packages"
+
+
+def _pip(extra: str) -> str:
+    return f"{sys.executable} -m pip install 'kernelgym[{extra}]'"
+
+
+def _first_line(command: list[str]) -> str:
+    """The first line that a command prints; `""` when it is not there or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip().split("\n")[0] if done.returncode == 0 else ""
+
+
+def _files_below(root: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder) / name
+            # Another process may drop an entry meanwhile.
+            if path.exists():
+                yield path
+
+
+def _existing(path: Path) -> Path:
+    return next(parent for parent in path.parents if parent.exists())

@@ -1,0 +1,59 @@
+"""Agents are found by name, wherever they live."""
+
+import pathlib
+import re
+
+import gymnasium as gym
+import pytest
+
+import kernelgym
+from kernelgym import agents
+from kernelgym.agents.random_edits import RandomEdits
+from kernelgym.agents.search import Search
+from kernelgym.errors import UsageError
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "agents.md"
+
+
+def test_bundled_agents():
+    assert set(agents.NAMES) == {"random_edits", "search"}
+    assert isinstance(agents.get("search", patience=2), Search)
+    assert isinstance(agents.get("kernelgym.agents.random_edits:RandomEdits"), RandomEdits)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("serch", {}, "did you mean 'search'"),
+        ("kernelgym.agents.search:Serch", {}, "did you mean 'Search'"),
+        ("no_such_module:agent", {}, "cannot import"),
+        ("no_such_file.py:agent", {}, "expected a Python file"),
+        ("search", {"patence": 1}, "patence"),
+        ("kernelgym.agents:NAMES", {}, "expected something to call"),
+        ("kernelgym.agents:get", {"seed": 1}, "expected no arguments"),
+        (":", {}, "expected one of"),
+    ],
+)
+def test_what_is_no_agent(name, arguments, message):
+    with pytest.raises(UsageError, match=message):
+        agents.get(name, **arguments)
+
+
+def test_the_pages_example_plays(tmp_path):
+    """The five-line agent of the documentation, as a file of its own."""
+    text = PAGE.read_text(encoding="utf-8")
+    example = re.search(r"```python my_agent.py\n(.*?)```", text, re.DOTALL).group(1)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 7
+    path = tmp_path / "my_agent.py"
+    path.write_text(example, encoding="utf-8")
+    agent = agents.get(f"{path}:agent")
+    env = gym.make("kernelgym:Kernel-v0", task="L1/19", max_turns=2, device="cpu")
+    with env:
+        result = kernelgym.run_episode(env, agent)
+    assert result.solved, result.turns[-1].verdict
+
+
+def test_the_page_lists_every_argument():
+    text = PAGE.read_text(encoding="utf-8")
+    for name in ("seed", "junk", "submit", "patience", "gain"):
+        assert f"| `{name}` |" in text

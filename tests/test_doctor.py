@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sysconfig
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kernelgym import doctor
+from kernelgym.cli import app
+from kernelgym.cli.exits import Exit
+from kernelgym.doctor import Finding, fit
+from kernelgym.toolchain import cuda, sandbox
+
+
+def test_this_machine_can_judge() -> None:
+    result = CliRunner().invoke(app, ["doctor", "--json"])
+    findings = {one["name"]: one for one in json.loads(result.stdout)}
+    assert result.exit_code == Exit.CORRECT, findings
+    assert findings["judging"]["status"] == "ok"
+    assert " in " in findings["judging"]["detail"]
+    assert {"Python", "torch", "g++", "Python.h", "emulator", "GPU", "nvcc", "counters"} <= set(
+        findings
+    )
+    assert {f"confinement {level}" for level in ("basic", "standard", "hardened")} <= set(findings)
+    for one in findings.values():
+        assert one["status"] in ("ok", "optional")
+        assert bool(one["remedy"]) == (one["status"] == "optional")
+
+
+def test_what_is_missing_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = (Finding("a", "ok", ""), Finding("b", "optional", "", "x"))
+    assert fit(found)
+    broken = (*found, Finding("g++", "missing", "not [here]", "sudo apt-get install g++"))
+    assert not fit(broken)
+    monkeypatch.setattr(doctor, "examine", lambda: broken)
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == Exit.NO
+    assert "not [here]" in result.stdout
+    assert "→ sudo apt-get install g++" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("manager", "command"),
+    [
+        ("apt-get", "sudo apt-get install g++"),
+        ("dnf", "sudo dnf install gcc-c++"),
+        ("pacman", "sudo pacman -S gcc"),
+        ("", "install g++ or gcc-c++ or gcc with the system's packages"),
+    ],
+)
+def test_a_missing_compiler_comes_with_its_command(
+    manager: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        shutil, "which", lambda name: f"/usr/bin/{name}" if name == manager else None
+    )
+    finding = doctor._compiler()
+    assert (finding.status, finding.remedy) == ("missing", command)
+
+
+def test_an_old_compiler_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "g++"
+    old.write_text("#!/bin/sh\necho 9.4.0\n")
+    old.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(old) if name == "g++" else None)
+    finding = doctor._compiler()
+    assert finding.status == "missing"
+    assert "9.4.0" in finding.detail
+    assert "expected 11 or newer" in finding.detail
+
+
+def test_missing_headers_and_nvcc_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+    assert doctor._python_headers().status == "missing"
+    monkeypatch.setattr(cuda, "find_nvcc", lambda: None)
+    nvcc = doctor._nvcc()
+    assert nvcc.status == "optional"
+    assert "pip install 'kernelgym[cuda]'" in nvcc.remedy
+
+
+def test_weaker_confinement_says_what_lacks_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    always = ("rlimits", "no_new_privileges", "environment", "process_group")
+    monkeypatch.setattr(sandbox, "protections", lambda level: always)
+    basic, standard, hardened = doctor._protections()
+    assert basic.status == "ok"
+    assert standard.detail.startswith(
+        "without ipcns, landlock, no_capabilities, no_network, pidns, unprivileged;"
+    )
+    assert "user namespaces" in standard.remedy
+    assert "5.13" in standard.remedy
+    assert "CONFIG_SECCOMP_FILTER" in hardened.remedy
