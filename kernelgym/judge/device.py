@@ -33,9 +33,9 @@ _KEPT_BYTES = 4 * 2**30
 _FAILURES = (
     ("an illegal memory access was encountered", "memory.out_of_bounds"),
     ("misaligned address", "memory.misaligned"),
-    ("device-side assert triggered", "kernel.assert"),
-    ("invalid configuration argument", "launch.config"),
-    ("too many resources requested for launch", "launch.config"),
+    ("device-side assert triggered", "assert"),
+    ("invalid configuration argument", "launch.configuration"),
+    ("too many resources requested for launch", "launch.configuration"),
     ("unspecified launch failure", "kernel.error"),
 )
 

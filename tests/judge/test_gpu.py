@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from kernelgym.config import JudgeConfig
+from kernelgym.judge.device import arithmetic
 from kernelgym.judge.judge import Judge
 from kernelgym.judge.verdict import Outcome, from_json, to_json
 from kernelgym.toolchain.cuda import find_nvcc
@@ -73,6 +74,26 @@ def test_an_illegal_address_is_a_runtime_error_and_the_next_verdict_is_right(gpu
     assert verdict.outcome is Outcome.RUNTIME_ERROR
     assert verdict.reason == "memory.out_of_bounds"
     assert gpu.evaluate("L1/19", GOOD).outcome is Outcome.CORRECT
+
+
+def test_a_refused_launch_is_a_runtime_error(gpu):
+    launch = """
+    relu_kernel<<<(n + 4095) / 4096, 4096>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    C10_CUDA_CHECK(cudaGetLastError());
+    """
+    kernel = "#include <ATen/cuda/CUDAContext.h>\n" + RELU_KERNEL
+    verdict = gpu.evaluate("L1/19", candidate(kernel, launch))
+    assert (verdict.outcome, verdict.reason) == (Outcome.RUNTIME_ERROR, "launch.configuration")
+
+
+def test_the_precision_class_decides_how_products_are_rounded():
+    a, b = (torch.randn(512, 512, device="cuda") for _ in range(2))
+    exact = a.double() @ b.double()
+    errors = {}
+    for precision in ("ieee", "tf32"):
+        with arithmetic(precision):
+            errors[precision] = float((a @ b - exact).abs().max() / exact.std())
+    assert errors["ieee"] < 2e-5 < 2e-4 < errors["tf32"]
 
 
 def test_an_endless_kernel_is_a_timeout_and_the_next_verdict_is_right(gpu, config):
@@ -244,6 +265,8 @@ def test_cublas_called_from_cpp_counts_as_library(gpu):
     assert verdict.coverage.library > 0.9
 
 
+# Of torch's own, under its compiler.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_the_compiled_baseline_is_measured_on_request(config):
     both = dataclasses.replace(config, baselines=("eager", "compile"))
     with Judge(both) as judge:
