@@ -7,8 +7,9 @@ import pathlib
 from collections.abc import Iterator
 
 import filelock
+import torch
 
-from kernelgym.errors import SandboxFault
+from kernelgym.errors import EnvironmentFault, SandboxFault
 from kernelgym.judge import protocol
 from kernelgym.judge.check import Checker, CheckFailed
 from kernelgym.judge.confinement import candidate_policy
@@ -52,6 +53,10 @@ class GpuJudgement(Judgement):
                     profile = self._profile(candidate, checker, reference)
         except CheckFailed as error:
             return self._failed(error, checker.correctness)
+        except torch.OutOfMemoryError as error:
+            raise EnvironmentFault(
+                f"the grader wants more GPU memory than is free: {error}"
+            ) from error
         finally:
             release_unused(self._device)
         counters, coverage = profile or (None, None)
