@@ -91,7 +91,9 @@ class _Candidate:
         with (
             contextlib.redirect_stdout(self._output),
             contextlib.redirect_stderr(self._output),
-            emulated_cuda() if self._device.type == "cpu" else contextlib.nullcontext(),
+            emulated_cuda()
+            if self._device.type == "cpu"
+            else contextlib.nullcontext() as self._cuda,
             self._tracker or contextlib.nullcontext(),
         ):
             while True:
@@ -230,6 +232,7 @@ class _Candidate:
                 if isinstance(value, torch.Tensor):
                     # Its storage is the whole shared buffer, the gaps between tensors included.
                     self._tracker.register(value, f"input {index}", whole_storage=False)
+        already = len(self._taken_to_host())
         recorder = OperatorRecorder(file.path for file in self._setup.files)
         before = self._allocated()
         started = time.perf_counter()
@@ -243,6 +246,9 @@ class _Candidate:
             protocol.Operator(c.name, c.file, c.line, c.nbytes, c.flops, c.kind)
             for c in recorder.calls
             if c.kind != "view"
+        ) + tuple(
+            protocol.Operator(f"Tensor.{name}", "", 0, 0, 0, "host")
+            for name in self._taken_to_host()[already:]
         )
         return protocol.Ran(infos, operators, seconds, peak)
 
@@ -274,6 +280,10 @@ class _Candidate:
             self._io[0].tensor(value) if isinstance(value, protocol.TensorSlot) else value
             for value in command.inputs
         ]
+
+    def _taken_to_host(self) -> list[str]:
+        """Calls that brought values to the host, on the emulator; on a GPU the recorder sees them."""
+        return self._cuda.to_host if self._cuda is not None else []
 
     def _allocated(self, peak: bool = False) -> int:
         """Bytes of torch's on the GPU now, or at most since the last call without `peak`."""

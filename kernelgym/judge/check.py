@@ -19,6 +19,7 @@ from kernelgym.judge.verdict import Correctness, Diagnostic
 
 __all__ = ["CheckFailed", "Checker", "Observed", "Placed"]
 
+_MAX_SCALARS_TO_HOST = 16
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
 
 
@@ -144,6 +145,14 @@ class Checker:
             own_work: Whether the candidate launched a kernel or called a library from its C++.
         """
         if self._config.ruleset == "strict":
+            host = [op for op in self._operators if op.kind == "host"]
+            scalars = [op for op in self._operators if "_local_scalar_dense" in op.name]
+            if host or len(scalars) > _MAX_SCALARS_TO_HOST:
+                first = (host or scalars)[0]
+                return CheckFailed(
+                    "rule.host_compute",
+                    f"forward took values to the host ({first.name}, {len(host or scalars)} times)",
+                )
             foreign = [op for op in self._operators if op.kind == "compute"]
             if foreign:
                 where = f" ({foreign[0].file}:{foreign[0].line})" if foreign[0].line else ""

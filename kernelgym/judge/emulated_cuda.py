@@ -15,7 +15,12 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["emulated_cuda"]
+__all__ = ["CudaIsCpu", "emulated_cuda"]
+
+
+def _names_the_cpu(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    devices = (*args[1:], kwargs.get("device"))
+    return any(str(d) == "cpu" for d in devices if isinstance(d, (str, torch.device)))
 
 
 def _is_cuda_device(value: Any) -> bool:
@@ -24,8 +29,21 @@ def _is_cuda_device(value: Any) -> bool:
     return isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
 
 
-class _CudaIsCpu(TorchFunctionMode):
-    """Replaces the device `cuda` by the CPU in every call of torch."""
+# What brings a tensor's values to the host.
+_TO_HOST = frozenset({torch.Tensor.cpu, torch.Tensor.tolist})
+_TO_NUMPY = frozenset({torch.Tensor.numpy, torch.Tensor.__array__})
+
+
+class CudaIsCpu(TorchFunctionMode):
+    """Replaces the device `cuda` by the CPU in every call of torch.
+
+    Attributes:
+        to_host: Names of the calls so far that brought a tensor's values to the host.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.to_host: list[str] = []
 
     def __torch_function__(
         self,
@@ -37,6 +55,13 @@ class _CudaIsCpu(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.Tensor.cuda:
             return args[0]
+        if func in _TO_NUMPY:
+            raise TypeError(
+                "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the "
+                "tensor to host memory first."
+            )
+        if func in _TO_HOST or (func is torch.Tensor.to and _names_the_cpu(args, kwargs)):
+            self.to_host.append(getattr(func, "__name__", "to"))
         if func is torch.Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
             return True
         if any(map(_is_cuda_device, args)):
@@ -93,7 +118,7 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def emulated_cuda() -> Iterator[None]:
+def emulated_cuda() -> Iterator[CudaIsCpu]:
     """Within the block, the CPU answers for the GPU."""
     replaced: dict[str, Any] = {
         "is_available": _constant(True),
@@ -120,8 +145,8 @@ def emulated_cuda() -> Iterator[None]:
     for name, value in replaced.items():
         setattr(torch.cuda, name, value)
     try:
-        with _CudaIsCpu():
-            yield
+        with CudaIsCpu() as mode:
+            yield mode
     finally:
         for name, value in before.items():
             setattr(torch.cuda, name, value)

@@ -46,8 +46,7 @@ class GpuJudgement(Judgement):
                     raise failure
                 with self._phase("time"):
                     facts = gpu_facts(self._device)
-                    asked = self._config.baselines
-                    meter = Meter(checker, reference, facts, self._salt, asked)
+                    meter = Meter(checker, reference, facts, self._salt, self._config)
                     timing = meter.measure(candidate)
                 with self._phase("profile"):
                     profile = self._profile(candidate, checker, reference)

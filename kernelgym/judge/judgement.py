@@ -102,7 +102,7 @@ class Judgement:
             EnvironmentFault: The harness or the reference failed.
         """
         with self._phase("screen"):
-            finding = screen(self._files, self._config.ruleset)
+            finding = screen(self._files, self._config.ruleset, emulated=self._device.type == "cpu")
         if finding is not None:
             return self._failed(
                 CheckFailed(finding.reason, finding.message, diagnostics=finding.diagnostics)
@@ -126,6 +126,8 @@ class Judgement:
             return self._failed(failure, checker.correctness)
         observed, report = self._observe(checker)
         if report is not None:
+            if any(launch.owner == "own" and not launch.checked for launch in report.launches):
+                failure = CheckFailed("rule.instrumentation", "a kernel ran uninstrumented")
             # The instrumented run knows causes; a wrong value is only their effect.
             failure = self._found(report, observed) or failure
         failure = failure or checker.rule_failure(report is None or bool(report.launches))

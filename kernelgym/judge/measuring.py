@@ -13,16 +13,17 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import median
 from typing import Any
 
 import torch
 
+from kernelgym.config import JudgeConfig
 from kernelgym.judge import protocol, timing
 from kernelgym.judge.check import Checker, CheckFailed
 from kernelgym.judge.correctness import compare
-from kernelgym.judge.device import GpuFacts, settle
+from kernelgym.judge.device import GpuFacts, arithmetic, settle
 from kernelgym.judge.gpu_call import timed_call
 from kernelgym.judge.gpus import floor_seconds, gpu_model
 from kernelgym.judge.physics import light_seconds
@@ -62,7 +63,7 @@ class Meter:
         reference: What it is compared with.
         gpu: The GPU.
         salt: Seeds what the candidate must not foresee.
-        asked: Which baselines, of `"eager"` and `"compile"`.
+        config: Says which baselines, of `"eager"` and `"compile"`, in which precision class.
     """
 
     def __init__(
@@ -71,13 +72,14 @@ class Meter:
         reference: Reference,
         gpu: GpuFacts,
         salt: Salt,
-        asked: Sequence[str],
+        config: JudgeConfig,
     ) -> None:
         self._checker = checker
         self._reference = reference
         self._gpu = gpu
         self._rng = random.Random(salt.seed("timing"))
-        self._asked = tuple(asked)
+        self._asked = config.baselines
+        self._precision = config.precision
         self._flush_bytes = _FLUSH_OVER_L2 * max(gpu.l2_bytes, 2**20)
         self._base = reference.inputs(0)
         self._own = [_copy(value) for value in self._base]
@@ -190,7 +192,8 @@ class Meter:
     def _baseline_call(self, call: Callable[[], Any]) -> float:
         self._inputs()
         settle(self._reference.device)
-        return timed_call(call, self._reference.device, self._flush_bytes)[1]
+        with arithmetic(self._precision):
+            return timed_call(call, self._reference.device, self._flush_bytes)[1]
 
     # --- what follows from them --------------------------------------------------------------
 

@@ -233,7 +233,7 @@ class Operator(msgspec.Struct, frozen=True):
     line: int
     bytes: int
     flops: int
-    kind: str  # "create", "view", "move" or "compute"
+    kind: str  # "create", "move", "compute", or "host": it brought values to the host
 
 
 class Ran(msgspec.Struct, tag=True, frozen=True):

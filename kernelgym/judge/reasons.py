@@ -42,6 +42,18 @@ _TABLE = (
         "Launch your kernel in forward.",
     ),
     Reason(
+        "rule.host_compute",
+        Outcome.REJECTED,
+        "forward took a tensor's values to the host (numpy, tolist, item, cpu, …).",
+        "Compute on the device; take to the host nothing but shapes and other metadata.",
+    ),
+    Reason(
+        "rule.instrumentation",
+        Outcome.REJECTED,
+        "The source interferes with the emulator's instrumentation, or launches outside of it.",
+        "Leave out no_sanitize attributes and the emulator's own functions.",
+    ),
+    Reason(
         "workspace.no_entry",
         Outcome.REJECTED,
         "The workspace has no model_new.py.",
@@ -172,6 +184,12 @@ _TABLE = (
         Outcome.RUNTIME_ERROR,
         "cudaFree was given an address that cudaMalloc had not returned.",
         "Free what you allocated, once.",
+    ),
+    Reason(
+        "memory.host_access",
+        Outcome.RUNTIME_ERROR,
+        "C++ code of the host read or wrote a tensor's memory, which on a GPU it cannot reach.",
+        "Do the work in a kernel; copy with cudaMemcpy what the host has to know.",
     ),
     Reason(
         "arithmetic.division_by_zero",

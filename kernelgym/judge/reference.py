@@ -121,6 +121,8 @@ class Reference:
     def call(self, inputs: Sequence[Any], *, compiled: bool = False) -> Callable[[], Any]:
         """The reference's forward as it is timed: no gradients, nothing reloaded or copied.
 
+        The precision class is the caller's to set: that takes longer than a small kernel.
+
         Args:
             inputs: Its arguments; tensors are read anew by each call.
             compiled: Whether it goes through `torch.compile`, at its first call (seconds).
@@ -130,7 +132,7 @@ class Reference:
         model = torch.compile(self._model) if compiled else self._model
 
         def forward() -> Any:
-            with torch.no_grad(), arithmetic(self._config.precision):
+            with torch.no_grad():
                 return model(*inputs)
 
         return forward

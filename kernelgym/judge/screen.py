@@ -23,6 +23,7 @@ from kernelgym.toolchain.sourcemap import Place, SourceMap
 __all__ = ["Finding", "screen"]
 
 _ENTRY_FILE = "model_new.py"
+_INSTRUMENTATION = ("no_sanitize", "__tsan", "kgemu")
 _CUDA_SUFFIXES = (".cu", ".cuh", ".cpp", ".h", ".hpp", ".inl")
 # Modules of torch.nn that hold other modules or do nothing, so that calling them computes nothing.
 _HARMLESS_MODULES = frozenset(
@@ -47,12 +48,13 @@ class Finding:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def screen(files: Sequence[SourceFile], ruleset: str) -> Finding | None:
+def screen(files: Sequence[SourceFile], ruleset: str, *, emulated: bool = True) -> Finding | None:
     """Screens a workspace.
 
     Args:
         files: Every file of the workspace.
         ruleset: `"strict"` or `"kernelbench"`.
+        emulated: Whether it would run on the emulator, whose instrumentation it must leave alone.
 
     Returns:
         Why it is rejected, or None when nothing speaks against running it.
@@ -61,6 +63,12 @@ def screen(files: Sequence[SourceFile], ruleset: str) -> Finding | None:
     if entry is None:
         have = ", ".join(file.path for file in files) or "no files"
         return Finding("workspace.no_entry", f"expected a file {_ENTRY_FILE}, got {have}")
+    if emulated:
+        for file in files:
+            word = next((word for word in _INSTRUMENTATION if word in file.text), None)
+            if word is not None:
+                text = f"{file.path}: names the emulator's instrumentation ({word!r})"
+                return Finding("rule.instrumentation", text)
     if ruleset != "strict":
         return None
     source_map = SourceMap(files)

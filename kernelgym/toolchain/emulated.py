@@ -7,7 +7,7 @@ import os
 import shutil
 import sysconfig
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
@@ -95,11 +95,13 @@ class Emulated:
         }
         if findings:
             return Plan(findings=tuple(findings))
+        only_declares = not request.sources and not any("{" in t for t in request.cpp_sources)
+        watched = {unit.path for unit in units if is_cuda(unit.path) or not only_declares}
         return Plan(
             units=texts,
             files=files,
             variants=tuple(
-                _planned(kit, variant, [unit.path for unit in units], flags, module)
+                _planned(kit, variant, [unit.path for unit in units], watched, flags, module)
                 for variant in Variant
             ),
             readable=(str(kit.directory),),
@@ -118,7 +120,12 @@ def _rewritten(file: SourceFile, findings: list[Finding], *, unit_of: bool) -> s
 
 
 def _planned(
-    kit: EmulatorKit, variant: Variant, paths: Sequence[str], flags: Flags, module: str
+    kit: EmulatorKit,
+    variant: Variant,
+    paths: Sequence[str],
+    watched: Collection[str],
+    flags: Flags,
+    module: str,
 ) -> PlannedVariant:
     compiles = []
     objects = []
@@ -131,9 +138,9 @@ def _planned(
     ]
     for path in paths:
         cuda = is_cuda(path)
-        # Host code runs unwatched: both variants share one object of it. It is compiled like CUDA
-        # code nevertheless, for the sake of the precompiled headers.
-        compiled_as = variant if cuda else Variant.FAST
+        # Bindings alone touch no tensor: both variants share one object of them. They are compiled
+        # like CUDA code nevertheless, for the sake of the precompiled headers.
+        compiled_as = variant if path in watched else Variant.FAST
         objects.append(f"../out/{compiled_as}-{flat_name(path)}.o")
         command = kit.compile_command(
             f"../units/{flat_name(path)}",

@@ -83,7 +83,8 @@ def test_a_refused_launch_is_a_runtime_error(gpu):
     """
     kernel = "#include <ATen/cuda/CUDAContext.h>\n" + RELU_KERNEL
     verdict = gpu.evaluate("L1/19", candidate(kernel, launch))
-    assert (verdict.outcome, verdict.reason) == (Outcome.RUNTIME_ERROR, "launch.configuration")
+    assert verdict.outcome is Outcome.RUNTIME_ERROR
+    assert "CUDA error: invalid" in verdict.message
 
 
 def test_the_precision_class_decides_how_products_are_rounded():
@@ -110,6 +111,12 @@ def test_a_torch_operator_is_refused(gpu):
     source = candidate(forward="        return ext.run(x).add(0)")
     verdict = gpu.evaluate("L1/19", source)
     assert (verdict.outcome, verdict.reason) == (Outcome.REJECTED, "rule.torch_compute")
+
+
+def test_a_detour_through_the_host_is_refused(gpu):
+    source = candidate(forward="        return ext.run(x.cpu().cuda())")
+    verdict = gpu.evaluate("L1/19", source)
+    assert (verdict.outcome, verdict.reason) == (Outcome.REJECTED, "rule.host_compute")
 
 
 def test_work_on_the_host_alone_is_no_kernel_of_ones_own(gpu):
@@ -178,7 +185,10 @@ class ModelNew(torch.nn.Module):
 def test_a_tiled_product_is_correct(gpu):
     verdict = gpu.evaluate("L1/1", MATMUL)
     assert verdict.outcome is Outcome.CORRECT, (verdict.reason, verdict.message)
-    assert verdict.timing.speedup_eager.value < 1.5
+    # Tiles of 16 do not beat cuBLAS, and times of such a small product are steady nevertheless.
+    speedup = verdict.timing.speedup_eager
+    assert 0.1 < speedup.low < speedup.high < 1.5
+    assert speedup.high - speedup.low < 0.2 * speedup.value
     assert verdict.build.kernels[0].shared_bytes >= 2 * 16 * 16 * 4
 
 

@@ -391,3 +391,55 @@ def test_judgements_side_by_side_agree_with_one_alone():
         alone = judge.evaluate("L1/19", source)
         together = evaluate_many([("L1/19", source)] * 6, judge=judge, workers=3)
     assert {v.correctness for v in together} == {alone.correctness}
+
+
+HOST_LOOP = """
+    float* out = y.data_ptr<float>();
+    const float* in = x.data_ptr<float>();
+    for (int i = 0; i < n; ++i) out[i] = in[i] > 0 ? in[i] : 0;
+"""
+
+
+def test_host_code_that_does_the_work_is_found_as_a_gpu_would_find_it(judge):
+    decoy = RELU_KERNEL + "__global__ void decoy() {}"
+    source = candidate(decoy, launch="decoy<<<1, 1>>>();" + HOST_LOOP)
+    verdict = judge.evaluate("L1/19", source)
+    assert verdict.outcome is Outcome.RUNTIME_ERROR
+    assert verdict.reason == "memory.host_access"
+    assert verdict.diagnostics[0].line == line_of(source, "out[i] = in[i]")
+
+
+def test_kernels_among_the_cpp_sources_are_watched_too(judge):
+    source = candidate().replace(
+        'cpp_sources="torch', 'cpp_sources="inline int unused() { return 0; }\\ntorch'
+    )
+    verdict = judge.evaluate("L1/19", source)
+    assert verdict.outcome is Outcome.CORRECT, verdict.message
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (["return torch.tensor([[max(v, 0.0) for v in row] for row in x.tolist()])"], None),
+        (["import numpy", "return torch.from_numpy(numpy.maximum(x.numpy(), 0))"], "run.error"),
+        (["import numpy", "y = ext.run(x)", "numpy.maximum(x.cpu(), 0)", "return y"], None),
+        (["y = ext.run(x)", "[v.item() for v in x[0, :20]]", "return y"], "rule.host_compute"),
+        (["y = ext.run(x)", "x[0].to('cpu')", "return y"], "rule.host_compute"),
+    ],
+)
+def test_computing_on_the_host_is_rejected(judge, body, reason):
+    verdict = judge.evaluate("L1/19", candidate(forward=forward(*body)))
+    assert not verdict.correct
+    if reason is not None:
+        assert verdict.reason == reason, verdict.message
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RELU_KERNEL.replace("__global__", '__attribute__((no_sanitize("thread"))) __global__'),
+        RELU_KERNEL + 'extern "C" void kgemu_reset();',
+    ],
+)
+def test_tampering_with_the_instrumentation_is_rejected(judge, kernel):
+    assert judge.evaluate("L1/19", candidate(kernel)).reason == "rule.instrumentation"

@@ -49,6 +49,17 @@ namespace {
   if (!site->holds(address, size)) out_of_bounds(address, size, kind, place);
 }
 
+// Outside kernels only the host runs; on a GPU it would die of touching a tensor.
+[[gnu::noinline]] void host_access(uintptr_t address, size_t size, Kind kind, uintptr_t place) {
+  const Region* region = find_region(address, size);
+  if (!region || !region->of_device) return;
+  const char* verb = kind == Kind::kWrite ? "write" : "read";
+  add_finding("memory.host_access",
+              std::string("host code's ") + verb + " of device memory: " +
+                  describe_byte(region, address),
+              place);
+}
+
 // One access of at most 16 bytes by the running thread.
 template <bool kAligned>
 inline void access(uintptr_t address, unsigned size, Kind kind, uintptr_t place) {
@@ -91,25 +102,20 @@ using namespace kgemu;
 #define KGEMU_PLACE reinterpret_cast<uintptr_t>(__builtin_return_address(0))
 #define KGEMU_ADDRESS reinterpret_cast<uintptr_t>(address)
 
-#define KGEMU_CALLBACKS(N)                                                                     \
-  void __tsan_read##N(void* address) {                                                         \
-    if (hot.mode) access<true>(KGEMU_ADDRESS, N, Kind::kRead, KGEMU_PLACE);                    \
-  }                                                                                            \
-  void __tsan_write##N(void* address) {                                                        \
-    if (hot.mode) access<true>(KGEMU_ADDRESS, N, Kind::kWrite, KGEMU_PLACE);                   \
-  }                                                                                            \
-  void __tsan_unaligned_read##N(void* address) {                                               \
-    if (hot.mode) access_range(KGEMU_ADDRESS, N, Kind::kRead, KGEMU_PLACE);                    \
-  }                                                                                            \
-  void __tsan_unaligned_write##N(void* address) {                                              \
-    if (hot.mode) access_range(KGEMU_ADDRESS, N, Kind::kWrite, KGEMU_PLACE);                   \
-  }                                                                                            \
-  void __tsan_volatile_read##N(void* address) {                                                \
-    if (hot.mode) access<true>(KGEMU_ADDRESS, N, Kind::kRead, KGEMU_PLACE);                    \
-  }                                                                                            \
-  void __tsan_volatile_write##N(void* address) {                                               \
-    if (hot.mode) access<true>(KGEMU_ADDRESS, N, Kind::kWrite, KGEMU_PLACE);                   \
+#define KGEMU_SEE(ACCESS, SIZE, KIND)                                  \
+  if (hot.mode) {                                                      \
+    ACCESS(KGEMU_ADDRESS, SIZE, KIND, KGEMU_PLACE);                    \
+  } else if (__builtin_expect(hot.host, 0)) {                          \
+    host_access(KGEMU_ADDRESS, SIZE, KIND, KGEMU_PLACE);               \
   }
+
+#define KGEMU_CALLBACKS(N)                                                                       \
+  void __tsan_read##N(void* address) { KGEMU_SEE(access<true>, N, Kind::kRead) }                 \
+  void __tsan_write##N(void* address) { KGEMU_SEE(access<true>, N, Kind::kWrite) }               \
+  void __tsan_unaligned_read##N(void* address) { KGEMU_SEE(access_range, N, Kind::kRead) }       \
+  void __tsan_unaligned_write##N(void* address) { KGEMU_SEE(access_range, N, Kind::kWrite) }     \
+  void __tsan_volatile_read##N(void* address) { KGEMU_SEE(access<true>, N, Kind::kRead) }        \
+  void __tsan_volatile_write##N(void* address) { KGEMU_SEE(access<true>, N, Kind::kWrite) }
 
 extern "C" {
 
@@ -124,10 +130,10 @@ KGEMU_CALLBACKS(8)
 KGEMU_CALLBACKS(16)
 
 void __tsan_read_range(void* address, unsigned long size) {
-  if (hot.mode) access_range(KGEMU_ADDRESS, size, Kind::kRead, KGEMU_PLACE);
+  KGEMU_SEE(access_range, size, Kind::kRead)
 }
 void __tsan_write_range(void* address, unsigned long size) {
-  if (hot.mode) access_range(KGEMU_ADDRESS, size, Kind::kWrite, KGEMU_PLACE);
+  KGEMU_SEE(access_range, size, Kind::kWrite)
 }
 void __tsan_vptr_update(void** address, void*) {
   if (hot.mode) access<true>(KGEMU_ADDRESS, 8, Kind::kWrite, KGEMU_PLACE);
@@ -151,6 +157,9 @@ void* kgemu_memcpy(void* target, const void* source, size_t bytes) {
   if (hot.mode) {
     access_range(reinterpret_cast<uintptr_t>(source), bytes, Kind::kRead, KGEMU_PLACE);
     access_range(reinterpret_cast<uintptr_t>(target), bytes, Kind::kWrite, KGEMU_PLACE);
+  } else if (hot.host && bytes) {
+    host_access(reinterpret_cast<uintptr_t>(source), bytes, Kind::kRead, KGEMU_PLACE);
+    host_access(reinterpret_cast<uintptr_t>(target), bytes, Kind::kWrite, KGEMU_PLACE);
   }
   return std::memmove(target, source, bytes);
 }
@@ -158,6 +167,8 @@ void* kgemu_memcpy(void* target, const void* source, size_t bytes) {
 void* kgemu_memset(void* target, int value, size_t bytes) {
   if (hot.mode) {
     access_range(reinterpret_cast<uintptr_t>(target), bytes, Kind::kWrite, KGEMU_PLACE);
+  } else if (hot.host && bytes) {
+    host_access(reinterpret_cast<uintptr_t>(target), bytes, Kind::kWrite, KGEMU_PLACE);
   }
   return std::memset(target, value, bytes);
 }

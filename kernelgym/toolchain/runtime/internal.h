@@ -116,6 +116,7 @@ struct Region {
   Space space = Space::kGlobal;
   bool initialised = true;    // all of it
   bool guarded = false;       // allocated by kgemu_alloc
+  bool of_device = false;     // on a GPU the host could not touch it
   bool written = false;       // by an instrumented access of this launch
   unsigned references = 1;
   std::string label;
@@ -239,6 +240,7 @@ void flush_trace(uint32_t full_mask);
 // State that every callback reads.
 struct Hot {
   int mode = 0;                 // 0: nobody watches, 1: watching, 2: watching, a store to look at
+  bool host = true;             // no kernel runs: what a checked module accesses is the host's doing
   int mode_after_atomic = 0;
   uintptr_t local_low = 0, local_bytes = 0;
   uintptr_t identity_low = 0, identity_bytes = 0;

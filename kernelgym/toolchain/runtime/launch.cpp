@@ -205,7 +205,9 @@ extern "C" void kgemu_launch(const kgemu_launch_config* config, void (*run_threa
   }
   {
     FaultGuard guard;
+    hot.host = false;
     run_grid(*config, run_threads, arguments, record);
+    hot.host = true;
   }
   if (!config->checked) {
     assume_all_written(false);

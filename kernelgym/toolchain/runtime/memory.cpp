@@ -165,6 +165,7 @@ extern "C" void* kgemu_alloc(size_t bytes, int initialised, const char* label) {
   region->initialised = initialised;
   region->guarded = true;
   region->label = label && *label ? label : "an allocation";
+  region->of_device = region->label != "cudaMallocManaged";
   add_region(std::move(region));
   return start;
 }
@@ -200,6 +201,7 @@ extern "C" void kgemu_register(const void* pointer, size_t bytes, int initialise
   region->bytes = bytes;
   region->initialised = initialised;
   region->label = label && *label ? label : "a tensor";
+  region->of_device = true;
   auto old = regions.find(low);
   if (old != regions.end()) erase(low);  // grew: the owner freed and allocated again
   add_region(std::move(region));

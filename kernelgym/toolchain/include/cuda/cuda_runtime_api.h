@@ -226,7 +226,8 @@ inline cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) {
 }
 template <class T>
 inline cudaError_t cudaMallocManaged(T** pointer, size_t bytes, unsigned = cudaMemAttachGlobal) {
-  return cudaMalloc(pointer, bytes);
+  *pointer = static_cast<T*>(bytes == 0 ? nullptr : kgemu_alloc(bytes, 0, "cudaMallocManaged"));
+  return kgemu::result(*pointer != nullptr || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 template <class T>
 inline cudaError_t cudaMallocPitch(T** pointer, size_t* pitch, size_t width, size_t height) {
