@@ -15,7 +15,6 @@ from typing import Any
 
 from kernelgym.agents.kernels.lowering import UnsupportedOperator
 from kernelgym.agents.kernels.program import CompiledProgram, compile_program
-from kernelgym.agents.kernels.trace import read_source
 from kernelgym.edits import Submit, WriteFile, render
 from kernelgym.errors import TaskFormatError, UsageError
 from kernelgym.judge.verdict import Verdict
@@ -82,7 +81,7 @@ class Search:
         """The next version, or the best one and `submit`."""
         if self._climb is None:
             try:
-                program = compile_program(read_source(str(observation["task"])))
+                program = compile_program(observation["task"])
             except (UnsupportedOperator, TaskFormatError) as error:
                 self.gave_up = str(error)
                 return render(Submit())
@@ -128,9 +127,20 @@ class Search:
         neighbours = (
             {**climb.best, name: value}
             for name, knob in _by_weight(climb)
-            for value in knob.choices
+            for value in _nearest(climb.best.get(name, knob.choices[0]), knob.choices)
         )
         return next((c for c in neighbours if _key(climb, c) not in climb.tried), None)
+
+
+def _nearest(here: int | str, choices: tuple[int | str, ...]) -> list[int | str]:
+    """The other choices; numbers by their ratio to the one that holds, smaller ones first."""
+
+    def distance(choice: int | str) -> tuple[float, float]:
+        if isinstance(choice, str) or isinstance(here, str):
+            return 0.0, 0.0
+        return max(choice / here, here / choice), choice
+
+    return sorted((c for c in choices if c != here), key=distance)
 
 
 def _key(climb: _Climb, choice: Choice) -> tuple[tuple[str, int | str], ...]:

@@ -35,7 +35,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
 }
 """
 INCLUDE = pathlib.Path(kernelgym.toolchain.__file__).parent / "include"
-FLAGS = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", f"-I{sysconfig.get_path('include')}"]
+FLAGS = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden"]
 
 
 def compile_extension(folder, name, flags):
@@ -61,7 +61,7 @@ def standin(tmp_path_factory):
 def pybind(tmp_path_factory):
     from torch.utils.cpp_extension import include_paths, library_paths
 
-    flags = [f"-isystem{path}" for path in include_paths()]
+    flags = [f"-isystem{path}" for path in [*include_paths(), sysconfig.get_path("include")]]
     flags += [f"-L{path}" for path in library_paths()]
     flags += ["-std=c++20", "-ltorch", "-ltorch_cpu", "-ltorch_python", "-lc10"]
     return compile_extension(tmp_path_factory.mktemp("pybind"), "pybind_overhead", flags)

@@ -5,7 +5,7 @@ module level:
 
 * `PRESETS`: size -> {name: value}. The names are bound when the task is made for a size, as if the
   file said `name = value` in the same place; a file without it has one size.
-* `LAWS`, `WEIGHTS`, `OUTPUT`, `SLICE`, `UNSCORABLE`: what the judge has to know where its default
+* `LAWS`, `WEIGHTS`, `OUTPUT`, `SLICE`, `MODE`, `UNSCORABLE`: what the judge has to know where its default
   is not right; see `JUDGE_NAMES`. An agent is not shown them.
 
 Reading a file parses it and runs nothing.
@@ -19,17 +19,29 @@ from typing import Any
 
 from kernelgym.errors import TaskFormatError
 
-__all__ = ["JUDGE_NAMES", "OUTPUT_RULES", "SIZES", "WEIGHT_RULES", "TaskFile", "parse"]
+__all__ = [
+    "JUDGE_NAMES",
+    "MODE_RULES",
+    "OUTPUT_RULES",
+    "SIZES",
+    "WEIGHT_RULES",
+    "TaskFile",
+    "parse",
+]
 
 SIZES = ("small", "medium", "full")
 
 # What the judge reads beside the program.
-JUDGE_NAMES = ("LAWS", "WEIGHTS", "OUTPUT", "SLICE", "UNSCORABLE")
+JUDGE_NAMES = ("LAWS", "WEIGHTS", "OUTPUT", "SLICE", "MODE", "UNSCORABLE")
 
 # `constructed`: the values that the constructor draws; `perturbed`: the audited protocol moves them,
 # because with them the output says little. Instead of `"perturbed"` a file may give laws for some
 # entries of the state, {state key: law}; the others are perturbed.
 WEIGHT_RULES = ("constructed", "perturbed")
+
+# Which mode the audited protocol runs in: `train`, as KernelBench does, or `eval` where rounding
+# decides the result of training mode.
+MODE_RULES = ("train", "eval")
 
 # `numeric`: within the error budget; `exact`: bit for bit (integers, booleans); `near_tie_index`:
 # an index is right when the value there is within the budget of the best; `stochastic`: the forward
@@ -207,7 +219,8 @@ def _check_judge_statements(
                 f"{filename}: LAWS: expected arguments of forward ({', '.join(forward_args)}), "
                 f"got {name!r}"
             )
-    for name, accepted in (("WEIGHTS", WEIGHT_RULES), ("OUTPUT", OUTPUT_RULES)):
+    rules = (("WEIGHTS", WEIGHT_RULES), ("OUTPUT", OUTPUT_RULES), ("MODE", MODE_RULES))
+    for name, accepted in rules:
         if name == "WEIGHTS" and isinstance(statements.get(name), dict):
             continue
         if statements.get(name, accepted[0]) not in accepted:

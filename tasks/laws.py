@@ -30,8 +30,8 @@ and of a tensor of any type:
 ``mixed`` by draw: 0 is U[0,1), as KernelBench draws; 1 is zero-centred normal; 2 is heavy-tailed
 (a cubed normal: one value in a thousand is beyond nine deviations); from 3 on it is normal with a
 mean away from 0. Scale and mean are drawn for each tensor, and from draw 1 on each index of the
-first two dimensions has its own scale (half to double), so that statistics of one part of a tensor
-say little of another.
+first two dimensions has its own factor (half to double, the mean included), so that statistics of
+one part of a tensor say little of another.
 
 A draw is a function of the generator's state, the device's type, and the arguments alone.
 """
@@ -247,14 +247,15 @@ def _mixed(value: torch.Tensor, generator: torch.Generator, index: int) -> None:
     if index == 2:
         value.pow_(3).mul_(1 / math.sqrt(15))
     value.mul_(scale)
+    if index >= 3:
+        value.add_(mean)
+    # Last, so that the slices' means differ too.
     for dim in range(min(2, value.dim())):
         shape = [1] * value.dim()
         shape[dim] = value.shape[dim]
         if value.shape[dim] < value.numel():
             gains = torch.empty(shape, dtype=value.dtype, device=value.device)
             value.mul_(_uniform(gains, -1.0, 1.0, generator).exp2_())
-    if index >= 3:
-        value.add_(mean)
 
 
 def _salt(like: torch.Tensor, generator: torch.Generator, low: float, high: float) -> torch.Tensor:

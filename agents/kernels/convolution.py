@@ -80,12 +80,13 @@ class _Convolution:
 
 
 def lower_convolution(
-    builder: PlanBuilder, arguments: Sequence[Any], shape: tuple[int, ...]
+    builder: PlanBuilder, operand: str, arguments: Sequence[Any], shape: tuple[int, ...]
 ) -> Value:
     """Adds the kernel of an `aten.convolution`.
 
     Args:
         builder: Where to add it.
+        operand: What the input is made of, for comments.
         arguments: The operator's: input, weight, bias, stride, padding, dilation, transposed,
             output_padding, groups.
         shape: The output's.
@@ -97,8 +98,8 @@ def lower_convolution(
         return tuple(sizes) * spatial if len(sizes) == 1 else tuple(sizes)
 
     convolution = _Convolution(
-        builder.settle(x, "input of convolution"),
-        builder.settle(weight, "weight of convolution"),
+        builder.settle(x, operand),
+        builder.settle(weight, "weight"),
         shape,
         each(stride),
         each(padding),

@@ -165,15 +165,28 @@ class Kernel(abc.ABC):
         parts += [f"{C_TYPES[b.dtype]}* __restrict__ {b.name}" for b in written]
         return ", ".join(parts)
 
-    def store_lines(self, place: Place, guard: str = "", prefix: str = "v") -> list[str]:
-        """Statements that compute and write everything that is stored at a place."""
+    def store_lines(
+        self,
+        place: Place,
+        guard: str = "",
+        prefix: str = "v",
+        write: Callable[[str, str, str], str] = "{}[{}] = {};".format,
+    ) -> list[str]:
+        """Statements that compute and write everything that is stored at a place.
+
+        Args:
+            place: Where.
+            guard: A condition for the writes, or `""`.
+            prefix: Of names that the statements bind.
+            write: Makes a write from the buffer's name, the offset and the value.
+        """
         stores = [store for store in self.stores if store.place == place]
         emitter = Emitter(prefix, dict(self.results(place)))
         writes: list[str] = []
         for store in stores:
             name = emitter.element(store.value, store.indices)
             emitter.registers[store.buffer, place.offset] = name
-            writes.append(f"{store.buffer.name}[{place.offset.text()}] = {name};")
+            writes.append(write(store.buffer.name, place.offset.text(), name))
         if guard and writes:
             writes = [f"if ({guard}) {{", *indented(writes), "}"]
         return [*emitter.lines, *writes]

@@ -20,7 +20,7 @@ from kernelgym.agents.kernels.rows import Rows
 from kernelgym.agents.kernels.scans import ScanKernel
 from kernelgym.agents.kernels.trace import Traced
 from kernelgym.agents.kernels.values import Buffer, Value
-from kernelgym.agents.kernels.views import reshaped
+from kernelgym.agents.kernels.views import VIEWS, reshaped
 from kernelgym.errors import UsageError
 
 __all__ = ["UnsupportedOperator", "lower"]
@@ -50,6 +50,7 @@ class _Lowering:
         self._builder = PlanBuilder("t")
         self._values: dict[fx.Node, Any] = {}
         self._arguments: list[Buffer] = []
+        self._names: dict[Value, tuple[str, ...]] = {}
 
     def plan(self) -> Plan:
         sources = iter(self._traced.sources)
@@ -66,7 +67,7 @@ class _Lowering:
                 self._values[node] = self._lower(node)
             elif node.op == "output":
                 results = [self._value(a) for a in node.args[0]]
-                outputs = tuple(self._builder.stored(v, "output") for v in results)
+                outputs = tuple(self._builder.stored(v, self._title(v)) for v in results)
         return self._builder.plan(self._name, tuple(self._arguments), outputs, self._traced.several)
 
     def _argument(self, node: fx.Node, source: str) -> Any:
@@ -102,10 +103,21 @@ class _Lowering:
         if rule is not None:
             return rule(self, name, arguments, keywords, node)
         value = lazy_ops.lower(name, arguments, keywords, node)
+        if value is not None:
+            self._note(value, name, arguments)
         if value is None and not name.startswith(("bernoulli", "rand")):
             # Not needed may be what is not known: it matters when somebody reads it.
             return None if not node.users else self._unsupported(node)
         return value if value is not None else self._unsupported(node)
+
+    def _note(self, value: Value, name: str, arguments: list[Any]) -> None:
+        """Remembers which elementwise operators a lazy value is made of, for kernels' comments."""
+        names = [n for a in arguments if isinstance(a, Value) for n in self._names.get(a, ())]
+        own = () if name in VIEWS or name.startswith("_") else (name,)
+        self._names[value] = tuple(dict.fromkeys((*names, *own)))
+
+    def _title(self, value: Value) -> str:
+        return ", ".join(self._names.get(value, ())[-8:]) or "copy"
 
     @staticmethod
     def _unsupported(node: fx.Node) -> Any:
@@ -159,7 +171,7 @@ class _Lowering:
         count = _product(tuple(value.shape[d] for d in dims))
         correction = k.get("correction", 1)
         correction = 1 if correction is None else correction
-        value = self._builder.prefer_epilogue(value, "variance")
+        value = self._builder.prefer_epilogue(value, self._title(value))
         mean = lazy_ops.arithmetic(
             "mul", self._builder.reduce("sum", value, dims, "mean"), 1.0 / count
         )
@@ -193,7 +205,7 @@ class _Lowering:
     def _scan(self, name: str, a: list[Any], k: dict[str, Any], node: fx.Node) -> Any:
         value = lazy_ops.converted(a[0], _result(node)[1])
         dim = a[1] % len(value.shape)
-        value = self._builder.prefer_epilogue(value, name)
+        value = self._builder.prefer_epilogue(value, self._title(value))
         result = self._builder.buffer(value.shape, value.dtype)
         operation = {"cumsum": "sum", "cumprod": "prod"}[name]
         kernel = ScanKernel(
@@ -205,8 +217,8 @@ class _Lowering:
 
     def _product(self, name: str, a: list[Any], k: dict[str, Any], node: fx.Node) -> Any:
         shape, dtype = _result(node)
-        left = self._builder.settle(a[0], f"operand of {name}")
-        right = self._builder.settle(a[1], f"operand of {name}")
+        left = self._builder.settle(a[0], self._title(a[0]))
+        right = self._builder.settle(a[1], self._title(a[1]))
         if dtype != "float":
             return self._unsupported(node)
         batched = shape if len(shape) == 3 else (1, *_as_matrix(left, right))
@@ -224,7 +236,10 @@ class _Lowering:
         return self._builder.add(kernel, result)
 
     def _convolution(self, name: str, a: list[Any], k: dict[str, Any], node: fx.Node) -> Any:
-        return lower_convolution(self._builder, a, _result(node)[0])
+        value = lower_convolution(self._builder, self._title(a[0]), a, _result(node)[0])
+        if a[2] is not None:
+            self._names[value] = ("bias",)
+        return value
 
     def _pooling(self, name: str, a: list[Any], k: dict[str, Any], node: fx.Node) -> Any:
         meta = node.meta["val"]
@@ -232,8 +247,8 @@ class _Lowering:
             if any(user.args[1] != 0 for user in node.users):
                 return self._unsupported(node)
             shape = tuple(int(n) for n in meta[0].shape)
-            return [lower_pooling(self._builder, name, a, shape), None]
-        return lower_pooling(self._builder, name, a, _result(node)[0])
+            return [lower_pooling(self._builder, name, self._title(a[0]), a, shape), None]
+        return lower_pooling(self._builder, name, self._title(a[0]), a, _result(node)[0])
 
 
 def _as_matrix(left: Value, right: Value) -> tuple[int, int]:

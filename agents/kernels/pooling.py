@@ -18,13 +18,18 @@ Indices: TypeAlias = "tuple[Index, ...]"
 
 
 def lower_pooling(
-    builder: PlanBuilder, name: str, arguments: Sequence[Any], shape: tuple[int, ...]
+    builder: PlanBuilder,
+    name: str,
+    operand: str,
+    arguments: Sequence[Any],
+    shape: tuple[int, ...],
 ) -> Value:
     """Adds the kernel of a pooling operator.
 
     Args:
         builder: Where to add it.
         name: `"max_pool2d_with_indices"`, `"avg_pool3d"`, …
+        operand: What the input is made of, for comments.
         arguments: The operator's: input, kernel_size, stride, padding, then for the maximum
             dilation and ceil_mode, for the average ceil_mode, count_include_pad, divisor_override.
         shape: The output's.
@@ -44,7 +49,7 @@ def lower_pooling(
     size = each(1, 1)
     stride, padding = each(2, size), each(3, 0)
     dilation = each(4, 1) if largest else (1,) * dims
-    x = builder.settle(arguments[0], "input of pooling")
+    x = builder.settle(arguments[0], operand)
     extents = x.shape[-dims:]
     operation = "max" if largest else "sum"
 

@@ -9,7 +9,7 @@ from kernelgym.agents.kernels.kernel import Knob
 from kernelgym.agents.kernels.lowering import lower
 from kernelgym.agents.kernels.plan import Plan
 from kernelgym.agents.kernels.render import render
-from kernelgym.agents.kernels.trace import trace
+from kernelgym.agents.kernels.trace import read_source, trace
 
 __all__ = ["CompiledProgram", "compile_program"]
 
@@ -43,13 +43,17 @@ class CompiledProgram:
         return render(self.source, self.plans, choice or {})
 
 
-def compile_program(source: str) -> CompiledProgram:
+def compile_program(task: str) -> CompiledProgram:
     """Traces and lowers a program in KernelBench's form, in both of the model's modes.
 
+    Args:
+        task: An observation's `task`, or the program itself. It is run: it must be trusted.
+
     Raises:
-        TaskFormatError: The program cannot be traced.
+        TaskFormatError: There is no program in it, or it cannot be traced.
         UnsupportedOperator: There is no kernel for one of its operators.
     """
+    source = read_source(task)
     training, evaluation = trace(source, training=True), trace(source, training=False)
     if str(training.graph) == str(evaluation.graph):
         return CompiledProgram(source, (lower(training, "forward"),))

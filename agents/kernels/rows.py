@@ -164,7 +164,11 @@ class RowKernel(Kernel):
         else:
             first = "warp" if length <= 1024 and count >= 8 else "block"
         teams = (first, *(team for team in ("thread", "warp", "block") if team != first))
-        block = 256 if length > 512 or first != "block" else 128
+        lanes = {"thread": 1, "warp": 32}.get(first)
+        if lanes is None:
+            block = 256 if length > 512 else 128
+        else:  # enough blocks to occupy several multiprocessors
+            block = next((n for n in (256, 128) if count * lanes >= 16 * n), 64)
         return (
             Knob("team", teams),
             Knob("block", (block, *(n for n in (64, 128, 256, 512, 1024) if n != block))),

@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -236,7 +236,7 @@ class _Candidate:
         recorder = OperatorRecorder(file.path for file in self._setup.files)
         before = self._allocated()
         started = time.perf_counter()
-        with torch.no_grad(), recorder:
+        with torch.no_grad(), recorder, self._host_watched():
             result = self._model(*args)
             settle(self._device)
         seconds = time.perf_counter() - started
@@ -293,6 +293,18 @@ class _Candidate:
             return torch.cuda.max_memory_allocated(self._device)
         torch.cuda.reset_peak_memory_stats(self._device)
         return torch.cuda.memory_allocated(self._device)
+
+    @contextlib.contextmanager
+    def _host_watched(self) -> Iterator[None]:
+        """In an instrumented run, finds host code that touches tensors inside the block."""
+        if self._runtime is None or self._tracker is None:
+            yield
+            return
+        self._runtime.watch_host(True)
+        try:
+            yield
+        finally:
+            self._runtime.watch_host(False)
 
     def _hand_over(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,6 +24,8 @@ __all__ = ["OutputSpec", "Reference"]
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _UPSTREAM_SEED = 42
+# A forward pass that holds more than this is run in slices, where the task falls apart into some.
+_PASS_BYTES = 8 * 2**30
 _GENERATOR = threading.RLock()
 
 
@@ -57,7 +60,7 @@ class Reference:
         self.facts = task.facts(size)
         self.specs = task.input_specs(size)
         self.upstream = config.protocol != "audited"
-        self.train = _train_mode(config.protocol, self.facts.output_rule)
+        self.train = _train_mode(config.protocol, task, self.facts.output_rule)
         self.dtype = _DTYPES.get(config.precision, torch.float32)
         self.seed = _UPSTREAM_SEED if self.upstream else salt.seed("weights")
         self._config = config
@@ -102,6 +105,14 @@ class Reference:
             for value in values
         ]
 
+    def outputs(self, inputs: Sequence[Any], draw: int) -> list[torch.Tensor]:
+        """The reference's own outputs for these inputs, in its own precision.
+
+        Raises:
+            ReferenceFault: The reference failed.
+        """
+        return self._forward(self._model, inputs, draw)
+
     def output_specs(self) -> tuple[OutputSpec, ...]:
         """What the outputs are, found by a run on inputs that no candidate gets.
 
@@ -114,7 +125,7 @@ class Reference:
                 OutputSpec(
                     tuple(value.shape), self.dtype if value.is_floating_point() else value.dtype
                 )
-                for value in self._forward(self._model, self.inputs(draw), draw)
+                for value in self.outputs(self.inputs(draw), draw)
             )
         return self._output_specs
 
@@ -143,7 +154,7 @@ class Reference:
         Raises:
             ReferenceFault: The reference failed, or gave something that is not finite.
         """
-        own = self._forward(self._model, inputs, draw)
+        own = self.outputs(inputs, draw)
         tolerance = fixed_tolerance(self._config.protocol, self._config.precision)
         if tolerance is not None:
             return tuple(Expected.from_tolerance(value, tolerance) for value in own)
@@ -151,7 +162,7 @@ class Reference:
             # An fp64 run would draw other random numbers; the reference's own output stands in.
             oracle = own
         else:
-            oracle = self._forward(self._oracle, [_double(value) for value in inputs], draw)
+            oracle = self._oracle_outputs(inputs, draw)
         if self.facts.output_rule == "near_tie_index":
             scores = next(_double(v) for v in inputs if isinstance(v, torch.Tensor))
             return tuple(Expected.from_index(value, scores) for value in oracle)
@@ -159,6 +170,26 @@ class Reference:
             Expected.from_oracle(exact, value, self._config.precision)
             for exact, value in zip(oracle, own, strict=True)
         )
+
+    def _oracle_outputs(self, inputs: Sequence[Any], draw: int) -> list[torch.Tensor]:
+        """The outputs in fp64, in slices where they take much memory and the task allows it."""
+        cut = self.facts.slice_dim
+        pieces = math.ceil(self.facts.memory_bytes / _PASS_BYTES)
+        if cut is None or pieces == 1:
+            return self._forward(self._oracle, [_double(value) for value in inputs], draw)
+        dims = dict(cut.arguments)
+        names = [spec.name for spec in self.specs]
+        extent = next(v.shape[dims[n]] for n, v in zip(names, inputs, strict=True) if n in dims)
+        step = math.ceil(extent / pieces)
+        parts = []
+        for start in range(0, extent, step):
+            length = min(step, extent - start)
+            values = [
+                _double(v.narrow(dims[n], start, length) if n in dims else v)
+                for n, v in zip(names, inputs, strict=True)
+            ]
+            parts.append(self._forward(self._oracle, values, draw))
+        return [torch.cat(pieces_of_one, cut.output) for pieces_of_one in zip(*parts, strict=True)]
 
     def _forward(
         self, model: torch.nn.Module, inputs: Sequence[Any], draw: int
@@ -185,14 +216,15 @@ def _seeded(seed: int) -> Iterator[None]:
         yield
 
 
-def _train_mode(protocol: str, output_rule: str) -> bool:
+def _train_mode(protocol: str, task: Task, output_rule: str) -> bool:
     """KernelBench runs in train mode, the paper in eval mode.
 
     `audited` follows KernelBench, but where train mode draws random numbers (dropout) no candidate
-    could agree with the reference, so it runs in eval mode there.
+    could agree with the reference, so it runs in eval mode there, and where the task says so.
     """
     if protocol == "audited":
-        return output_rule != "stochastic"
+        stated = task.judge_statement("MODE", "train")
+        return output_rule != "stochastic" and bool(stated == "train")
     return protocol == "kernelbench"
 
 

@@ -48,7 +48,8 @@ class Emulated:
         """The emulator, built when this cache does not have it (some seconds, once).
 
         Raises:
-            ToolchainFault: g++ is missing, too old, or cannot build it.
+            ToolchainFault: g++ is missing, too old, or cannot build it; or this Python is
+                free-threaded.
         """
         with self._lock:
             if self._kit is None:
@@ -57,15 +58,11 @@ class Emulated:
                         "expected g++ 11 or later on the PATH, got none; "
                         "sudo apt-get install g++ brings it"
                     )
-                python = Path(sysconfig.get_path("include"))
-                if not (python / "Python.h").exists():
-                    raise ToolchainFault(
-                        f"expected Python's headers in {python}, got none; "
-                        "sudo apt-get install python3-dev brings those of the system's Python"
-                    )
-                folders = (TORCH_HEADERS, python)
+                if sysconfig.get_config_var("Py_GIL_DISABLED"):
+                    # Objects are laid out otherwise there: extension modules would crash.
+                    raise ToolchainFault("expected a Python with the GIL, got a free-threaded one")
                 self._kit = EmulatorToolchain(
-                    cache=self._cache, include_dirs=folders, prefix_headers=_PRECOMPILED
+                    cache=self._cache, include_dirs=(TORCH_HEADERS,), prefix_headers=_PRECOMPILED
                 ).kit()
             return self._kit
 
@@ -74,8 +71,7 @@ class Emulated:
         code = hashlib.sha256()
         for path in sorted(_PACKAGE.glob("*.py")):
             code.update(path.read_bytes())
-        python = sysconfig.get_config_var("SOABI")
-        return f"{self.kit().key} {python} torch {metadata.version('torch')} {code.hexdigest()}"
+        return f"{self.kit().key} torch {metadata.version('torch')} {code.hexdigest()}"
 
     def plan(self, request: BuildRequest, flags: Flags, module: str) -> Plan:
         """See `Toolchain.plan`."""

@@ -28,6 +28,7 @@ class EmulatorRuntime:
             ("unregister", None, (pointer,)),
             ("mark_initialised", None, (pointer, size)),
             ("set_order", None, (ctypes.c_uint,)),
+            ("watch_host", None, (ctypes.c_int,)),
             ("set_access_budget", None, (ctypes.c_ulonglong,)),
             ("reset", None, ()),
             ("report", text, ()),
@@ -80,6 +81,10 @@ class EmulatorRuntime:
     def set_access_budget(self, accesses: int) -> None:
         """After so many watched accesses, only a sample of each launch's blocks is run watched."""
         self._library.kgemu_set_access_budget(accesses)
+
+    def watch_host(self, watched: bool) -> None:
+        """Says whether host code that touches device memory is to be found, from now on."""
+        self._library.kgemu_watch_host(int(watched))
 
     def reset(self) -> None:
         """Forgets launches, findings and errors so far."""

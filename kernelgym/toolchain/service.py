@@ -22,7 +22,6 @@ import dataclasses
 import hashlib
 import os
 import re
-import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -227,7 +226,7 @@ class BuildService:
             source_map=SourceMap(request.files),
             sources=source_texts(request),
             files=_compilable(request),
-            include_dirs=(str(TORCH_HEADERS), sysconfig.get_path("include"), *flags.include_dirs),
+            include_dirs=(str(TORCH_HEADERS), *flags.include_dirs),
             flags=flags.device,
             timeout=timeout,
             protection=self.protection,

@@ -15,11 +15,13 @@ padding = 1
 output_padding = 1
 bias_shape = (1, 1, 1)
 
-# Unit inputs make the minima so negative that the GELU is 0. At full constructed weights do so
-# for any input (the sum over 256 rows is -7.5 for x = 0), and the output is `bias`.
 LAWS = {"x": ("normal", 0.0, 0.5)}
-# With the constructed weights the output is nearly the same for all inputs.
-WEIGHTS = "perturbed"
+# At full the sum of 256 constructed minima is -7.5 even for x = 0, where the GELU is 0 and the
+# output is `bias`. With small kernels and a positive bias it is of the order of 1.
+WEIGHTS = {
+    "conv_transpose.weight": ("normal", 0.0, 0.004),
+    "conv_transpose.bias": ("normal", 0.06, 0.01),
+}
 
 
 class Model(nn.Module):

@@ -29,8 +29,9 @@ bias_shape = (1, 1, 1, 1)
 
 # Unit inputs give logits so close to 0 that the logsumexp is nearly constant.
 LAWS = {"x": ("normal", 0.0, 24.0)}
-# With the constructed weights the output is nearly the same for all inputs.
-WEIGHTS = "perturbed"
+# With the constructed weights the output is nearly the same for all inputs; with a bias elsewhere
+# most of it lies at a bound of the clamp.
+WEIGHTS = {"bias": ("uniform", 1.0, 2.0)}
 
 
 class Model(nn.Module):

@@ -90,9 +90,9 @@ def test_a_task_text_is_read_out_of_its_fence():
 
 def test_most_random_compositions_lower():
     failures = []
-    for seed in range(24):
+    for seed in range(12):
         try:
             compile_program(compose(seed)).render()
         except UnsupportedOperator as error:
             failures.append(f"{seed}: {error}")
-    assert len(failures) <= 2, failures
+    assert len(failures) <= 1, failures

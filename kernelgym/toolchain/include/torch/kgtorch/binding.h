@@ -66,7 +66,7 @@ class Overload {
       text += ": " + types[i];
       if (!parameters.empty() && parameters[i].value) {
         const Ref repr(PyObject_Repr(parameters[i].value.get()));
-        text += std::string(" = ") + PyUnicode_AsUTF8(repr.get());
+        text += std::string(" = ") + utf8(repr.get());
       }
     }
     return text + ") -> " + result;
@@ -76,11 +76,11 @@ class Overload {
   bool arrange(PyObject* const* args, size_t given, PyObject* names, PyObject** slots) const {
     if (given > count) return false;
     for (size_t i = 0; i < count; ++i) slots[i] = i < given ? args[i] : nullptr;
-    const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    const Py_ssize_t named = names ? PyTuple_Size(names) : 0;
     for (Py_ssize_t k = 0; k < named; ++k) {
       size_t i = 0;
       while (i < parameters.size() &&
-             PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), parameters[i].name) != 0)
+             PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, k), parameters[i].name) != 0)
         ++i;
       if (i >= parameters.size() || slots[i]) return false;
       slots[i] = args[given + static_cast<size_t>(k)];
@@ -113,7 +113,7 @@ class TypedOverload final : public Overload {
     if (!(std::get<I>(loaders).load(slots[I], convert) && ...)) return not_matched();
     if constexpr (std::is_void_v<R>) {
       function_(static_cast<Args&&>(std::get<I>(loaders).get())...);
-      Py_RETURN_NONE;
+      return Ref::borrow(none()).release();
     } else {
       return to_python(function_(static_cast<Args&&>(std::get<I>(loaders).get())...)).release();
     }
@@ -175,25 +175,25 @@ KGTORCH_COLD inline void set_error_from_exception() {
 class Function {
  public:
   explicit Function(const char* name) : name_(name) {
-    method_ = {name_.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&entry)),
-               METH_FASTCALL | METH_KEYWORDS, nullptr};
+    method_.name = name_.c_str();
+    method_.function = &entry;
   }
   KGTORCH_COLD void add(Overload* overload) {
     overloads_.push_back(overload);
     doc_.clear();
     for (const Overload* each : overloads_)
       doc_ += name_ + each->signature() + "\n\n" + each->doc + "\n";
-    method_.ml_doc = doc_.c_str();
+    method_.doc = doc_.c_str();
   }
   const Overload& first() const { return *overloads_[0]; }
   Ref object() {
     const Ref self(PyCapsule_New(this, kCapsule, nullptr));
-    return Ref(PyCFunction_NewEx(&method_, self.get(), nullptr));
+    return Ref(PyCFunction_NewEx(method_.get(), self.get(), nullptr));
   }
   // The Function behind a callable that `object` made, or null.
   static Function* behind(PyObject* callable) {
-    if (!PyCFunction_Check(callable)) return nullptr;
-    PyObject* self = PyCFunction_GET_SELF(callable);
+    PyObject* self = PyCFunction_GetSelf(callable);
+    PyErr_Clear();  // it is one for callables of other kinds
     if (!self || !PyCapsule_IsValid(self, kCapsule)) return nullptr;
     return static_cast<Function*>(PyCapsule_GetPointer(self, kCapsule));
   }
@@ -203,7 +203,7 @@ class Function {
   static constexpr size_t kSlots = 32;
   std::string name_;
   std::string doc_;
-  PyMethodDef method_;
+  MethodDef method_;
   std::vector<Overload*> overloads_;
 
   static PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
@@ -243,13 +243,12 @@ class Function {
     for (size_t i = 0; i < overloads_.size(); ++i)
       text += "    " + std::to_string(i + 1) + ". " + overloads_[i]->signature() + "\n";
     text += "\nInvoked with types: ";
-    const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+    const size_t named = names ? static_cast<size_t>(PyTuple_Size(names)) : 0;
     for (size_t i = 0; i < given + named; ++i) {
       if (i) text += ", ";
       if (i >= given)
-        text += std::string(PyUnicode_AsUTF8(
-                    PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i - given)))) + "=";
-      text += Py_TYPE(args[i])->tp_name;
+        text += std::string(utf8(PyTuple_GetItem(names, static_cast<Py_ssize_t>(i - given)))) + "=";
+      text += type_name(args[i]);
     }
     PyErr_SetString(PyExc_TypeError, text.c_str());
     return nullptr;
@@ -316,9 +315,8 @@ F&& wrap_pybind_function(F&& function) {
 #define KGTORCH_MODULE(NAME, VARIABLE)                                                       \
   static void kgtorch_init_##NAME(::pybind11::module_&);                                     \
   extern "C" __attribute__((visibility("default"))) PyObject* PyInit_##NAME() {              \
-    static PyModuleDef definition{PyModuleDef_HEAD_INIT, #NAME,   nullptr, -1,     nullptr,  \
-                                  nullptr,               nullptr, nullptr, nullptr};         \
-    PyObject* created = PyModule_Create(&definition);                                        \
+    static ::kgtorch::ModuleDef definition(#NAME);                                           \
+    PyObject* created = definition.create();                                                 \
     if (!created) return nullptr;                                                            \
     try {                                                                                    \
       ::pybind11::module_ bound(::kgtorch::Ref::borrow(created));                            \
@@ -326,7 +324,7 @@ F&& wrap_pybind_function(F&& function) {
       return created;                                                                        \
     } catch (...) {                                                                          \
       ::kgtorch::set_error_from_exception();                                                 \
-      Py_DECREF(created);                                                                    \
+      Py_DecRef(created);                                                                    \
       return nullptr;                                                                        \
     }                                                                                        \
   }                                                                                          \

@@ -30,15 +30,15 @@ template <class T>
 struct Loader<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
   T value = 0;
   bool load(PyObject* object, bool convert) {
-    if (PyLong_Check(object)) return store(object);
-    if (!convert || PyFloat_Check(object) || !PyIndex_Check(object)) return false;
+    if (is_int(object)) return store(object);
+    if (!convert || is_float(object) || !PyIndex_Check(object)) return false;
     PyObject* index = PyNumber_Index(object);
     if (!index) {
       PyErr_Clear();
       return false;
     }
     const bool stored = store(index);
-    Py_DECREF(index);
+    Py_DecRef(index);
     return stored;
   }
   T& get() { return value; }
@@ -65,7 +65,7 @@ template <class T>
 struct Loader<T, std::enable_if_t<std::is_floating_point_v<T>>> {
   T value = 0;
   bool load(PyObject* object, bool convert) {
-    if (!PyFloat_Check(object) && !(convert && PyNumber_Check(object))) return false;
+    if (!is_float(object) && !(convert && PyNumber_Check(object))) return false;
     const double wide = PyFloat_AsDouble(object);
     if (wide == -1.0 && PyErr_Occurred()) {
       PyErr_Clear();
@@ -82,11 +82,11 @@ template <>
 struct Loader<bool> {
   bool value = false;
   bool load(PyObject* object, bool convert) {
-    if (PyBool_Check(object)) {
-      value = object == Py_True;
+    if (is_bool(object)) {
+      value = is_true(object);
       return true;
     }
-    if (!convert || !(object == Py_None || PyNumber_Check(object)) || is_tensor(object))
+    if (!convert || !(object == none() || PyNumber_Check(object)) || is_tensor(object))
       return false;
     const int truth = PyObject_IsTrue(object);
     if (truth < 0) PyErr_Clear();
@@ -101,7 +101,7 @@ template <>
 struct Loader<std::string> {
   std::string value;
   bool load(PyObject* object, bool) {
-    if (!PyUnicode_Check(object)) return false;
+    if (!is_str(object)) return false;
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(object, &size);
     if (!text) {
@@ -124,7 +124,7 @@ template <>
 struct Loader<c10::Scalar> {
   c10::Scalar value;
   bool load(PyObject* object, bool convert) {
-    if (PyBool_Check(object)) value = object == Py_True;
+    if (is_bool(object)) value = is_true(object);
     else if (Loader<int64_t> integer; integer.load(object, false)) value = integer.value;
     else if (Loader<double> real; real.load(object, convert)) value = real.value;
     else return false;
@@ -138,7 +138,7 @@ template <>
 struct Loader<c10::ScalarType> {
   c10::ScalarType value = c10::kFloat;
   bool load(PyObject* object, bool) {
-    if (__builtin_strcmp(Py_TYPE(object)->tp_name, "torch.dtype") != 0) return false;
+    if (type_of(object) != Torch::get().dtype_type.as_type()) return false;
     value = dtype_from_object(object);
     return true;
   }
@@ -150,9 +150,9 @@ template <>
 struct Loader<c10::Device> {
   c10::Device value = c10::kCPU;
   bool load(PyObject* object, bool) {
-    if (__builtin_strcmp(Py_TYPE(object)->tp_name, "torch.device") != 0) return false;
+    if (type_of(object) != Torch::get().device_type.as_type()) return false;
     const Ref text(PyObject_Str(object));
-    value = c10::Device(std::string(PyUnicode_AsUTF8(text.get())));
+    value = c10::Device(std::string(utf8(text.get())));
 #ifdef KGEMU
     value = c10::Device(c10::kCUDA, 0);
 #endif
@@ -166,7 +166,7 @@ template <class T>
 struct Loader<std::optional<T>> {
   std::optional<T> value;
   bool load(PyObject* object, bool convert) {
-    if (object == Py_None) return true;
+    if (object == none()) return true;
     Loader<T> inner;
     if (!inner.load(object, convert)) return false;
     value = static_cast<T&&>(inner.get());
@@ -180,15 +180,15 @@ template <class T>
 struct Loader<std::vector<T>> {
   std::vector<T> value;
   bool load(PyObject* object, bool convert) {
-    if (!PySequence_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object) ||
+    if (!PySequence_Check(object) || is_str(object) || is_bytes(object) ||
         is_tensor(object))
       return false;
-    const Ref sequence(PySequence_Fast(object, "Expected a sequence"));
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(sequence.get());
+    const Ref sequence(PySequence_Tuple(object));
+    const Py_ssize_t count = PyTuple_Size(sequence.get());
     value.reserve(static_cast<size_t>(count));
     for (Py_ssize_t i = 0; i < count; ++i) {
       Loader<T> element;
-      if (!element.load(PySequence_Fast_GET_ITEM(sequence.get(), i), convert)) return false;
+      if (!element.load(PyTuple_GetItem(sequence.get(), i), convert)) return false;
       value.push_back(static_cast<T&&>(element.get()));
     }
     return true;
@@ -213,9 +213,9 @@ template <class... T>
 struct Loader<std::tuple<T...>> {
   std::tuple<T...> value;
   bool load(PyObject* object, bool convert) {
-    if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+    if (!is_tuple(object) && !is_list(object)) return false;
     const Ref sequence(PySequence_Tuple(object));
-    if (PyTuple_GET_SIZE(sequence.get()) != sizeof...(T)) return false;
+    if (PyTuple_Size(sequence.get()) != sizeof...(T)) return false;
     return load(sequence.get(), convert, std::index_sequence_for<T...>{});
   }
   std::tuple<T...>& get() { return value; }
@@ -235,7 +235,7 @@ struct Loader<std::tuple<T...>> {
   }
   template <size_t... I>
   bool load(PyObject* tuple, bool convert, std::index_sequence<I...>) {
-    return (load_one<I>(PyTuple_GET_ITEM(tuple, I), convert) && ...);
+    return (load_one<I>(PyTuple_GetItem(tuple, I), convert) && ...);
   }
 };
 
@@ -256,9 +256,9 @@ template <class T>
 struct Loader<T, std::enable_if_t<std::is_base_of_v<pybind11::object, T>>> {
   T value;
   bool load(PyObject* object, bool) {
-    if (std::is_same_v<T, pybind11::list> && !PyList_Check(object)) return false;
-    if (std::is_same_v<T, pybind11::dict> && !PyDict_Check(object)) return false;
-    if (std::is_same_v<T, pybind11::tuple> && !PyTuple_Check(object)) return false;
+    if (std::is_same_v<T, pybind11::list> && !is_list(object)) return false;
+    if (std::is_same_v<T, pybind11::dict> && !is_dict(object)) return false;
+    if (std::is_same_v<T, pybind11::tuple> && !is_tuple(object)) return false;
     static_cast<pybind11::object&>(value) = pybind11::object(Ref::borrow(object));
     return true;
   }
@@ -279,7 +279,7 @@ T cast(const object& value) {
   kgtorch::Loader<T> loader;
   if (!loader.load(value.ptr(), true))
     throw c10::TypeError("Expected " + kgtorch::Loader<T>::name() + ", got " +
-                         Py_TYPE(value.ptr())->tp_name);
+                         kgtorch::type_name(value.ptr()));
   return loader.get();
 }
 template <class T, std::enable_if_t<!std::is_base_of_v<object, T>, int> = 0>

@@ -19,13 +19,11 @@ Ref aten(const char* name, const Args&... args) {
   const Ref packet = Torch::get().aten.attr(name);
   constexpr size_t count = sizeof...(Args);
   const Ref owned[] = {to_python(args)...};
-  PyObject* stack[count];
-  for (size_t i = 0; i < count; ++i) stack[i] = owned[i].get();
   if constexpr (ends_with_dtype<Args...>) {
-    const Ref names(Py_BuildValue("(s)", "dtype"));
-    return Ref(PyObject_Vectorcall(packet.get(), stack, count - 1, names.get()));
+    const Ref named(Py_BuildValue("{sO}", "dtype", owned[count - 1].get()));
+    return call_with(packet.get(), owned, count - 1, named.get());
   } else {
-    return Ref(PyObject_Vectorcall(packet.get(), stack, count, nullptr));
+    return call_with(packet.get(), owned, count, nullptr);
   }
 }
 

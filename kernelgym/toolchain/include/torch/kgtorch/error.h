@@ -1,6 +1,6 @@
 // c10::Error, and the TORCH_CHECK family.
 #pragma once
-#include <exception>
+#include <stdexcept>
 #include <string>
 
 #include "array_ref.h"

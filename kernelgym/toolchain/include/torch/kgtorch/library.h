@@ -27,7 +27,7 @@ class Library {
   Library(const char* kind, const char* space, const char* key) : key_(key) {
     const kgtorch::Ref module(PyImport_ImportModule("torch.library"));
     library_ = kgtorch::call_method(module.get(), "Library", space, kind);
-    Py_INCREF(library_.get());
+    Py_IncRef(library_.get());
   }
 
   // Declares an operator by its schema.
@@ -122,14 +122,14 @@ class Library {
 class LibraryInitialiser {
  public:
   LibraryInitialiser(const char* kind, const char* space, const char* key, void (*body)(Library&)) {
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const int state = kgtorch::kgtorch_gil_ensure();
     try {
       Library library(kind, space, key);
       body(library);
     } catch (const std::exception& error) {
       PySys_FormatStderr("torch.library registration of %s failed: %s\n", space, error.what());
     }
-    PyGILState_Release(state);
+    kgtorch::kgtorch_gil_release(state);
   }
 };
 

@@ -17,7 +17,7 @@ class object : public kgtorch::ObjectBase {
   object(const at::Tensor& tensor) : ref_(to_python(tensor)) {}
   PyObject* ptr() const { return ref_.get(); }
   kgtorch::Ref ref() const { return ref_; }
-  bool is_none() const { return ptr() == Py_None; }
+  bool is_none() const { return ptr() == kgtorch::none(); }
   bool is(const object& other) const { return ptr() == other.ptr(); }
   explicit operator bool() const { return static_cast<bool>(ref_); }
   object release() { return static_cast<object&&>(*this); }
@@ -65,7 +65,7 @@ inline attribute object::attr(const char* name) const {
 
 class none : public object {
  public:
-  none() : object(kgtorch::Ref::borrow(Py_None)) {}
+  none() : object(kgtorch::Ref::borrow(kgtorch::none())) {}
 };
 class str : public object {
  public:
@@ -89,7 +89,7 @@ class list : public object {
     const kgtorch::Ref converted = to_python(value);
     if (PyList_Append(ptr(), converted.get()) < 0) throw kgtorch::PythonError();
   }
-  size_t size() const { return static_cast<size_t>(PyList_GET_SIZE(ptr())); }
+  size_t size() const { return static_cast<size_t>(PyList_Size(ptr())); }
 };
 class dict : public object {
  public:
@@ -121,7 +121,7 @@ class dict : public object {
 class tuple : public object {
  public:
   using object::object;
-  size_t size() const { return static_cast<size_t>(PyTuple_GET_SIZE(ptr())); }
+  size_t size() const { return static_cast<size_t>(PyTuple_Size(ptr())); }
 };
 template <class... Args>
 tuple make_tuple(const Args&... args) {

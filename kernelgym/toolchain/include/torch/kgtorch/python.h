@@ -1,8 +1,7 @@
 // Python objects as C++ values: owning references, errors, conversions, and torch's objects.
 // Everything here wants the GIL.
 #pragma once
-#include <Python.h>
-
+#include "cpython.h"
 #include "dlpack.h"
 #include "scalar_type.h"
 
@@ -15,30 +14,30 @@ class PythonError : public std::exception {
     PyErr_Fetch(&type_, &value_, &trace_);
     PyErr_NormalizeException(&type_, &value_, &trace_);
     if (PyObject* text = value_ ? PyObject_Str(value_) : nullptr) {
-      if (const char* utf8 = PyUnicode_AsUTF8(text)) what_ = utf8;
-      Py_DECREF(text);
+      if (const char* message = utf8(text)) what_ = message;
+      Py_DecRef(text);
     }
     PyErr_Clear();
   }
   PythonError(const PythonError& other)
       : std::exception(other), type_(other.type_), value_(other.value_), trace_(other.trace_),
         what_(other.what_) {
-    Py_XINCREF(type_);
-    Py_XINCREF(value_);
-    Py_XINCREF(trace_);
+    Py_IncRef(type_);
+    Py_IncRef(value_);
+    Py_IncRef(trace_);
   }
   PythonError& operator=(const PythonError&) = delete;
   ~PythonError() override {
-    Py_XDECREF(type_);
-    Py_XDECREF(value_);
-    Py_XDECREF(trace_);
+    Py_DecRef(type_);
+    Py_DecRef(value_);
+    Py_DecRef(trace_);
   }
   const char* what() const noexcept override { return what_.c_str(); }
   // Makes it the interpreter's current exception again.
   void restore() const {
-    Py_XINCREF(type_);
-    Py_XINCREF(value_);
-    Py_XINCREF(trace_);
+    Py_IncRef(type_);
+    Py_IncRef(value_);
+    Py_IncRef(trace_);
     PyErr_Restore(type_, value_, trace_);
   }
 
@@ -51,7 +50,7 @@ class PythonError : public std::exception {
 
 // Gives a reference back. A static variable may hold it longer than there is an interpreter.
 inline void release(PyObject* object) {
-  if (object && Py_IsInitialized()) Py_DECREF(object);
+  if (object && Py_IsInitialized()) Py_DecRef(object);
 }
 
 // An owning reference; takes over the reference it is made from, and throws if that is null.
@@ -62,10 +61,10 @@ class Ref {
     if (!object_) throw PythonError();
   }
   static Ref borrow(PyObject* object) {
-    Py_XINCREF(object);
+    Py_IncRef(object);
     return Ref(object);
   }
-  Ref(const Ref& other) : object_(other.object_) { Py_XINCREF(object_); }
+  Ref(const Ref& other) : object_(other.object_) { Py_IncRef(object_); }
   Ref(Ref&& other) noexcept : object_(other.object_) { other.object_ = nullptr; }
   Ref& operator=(Ref other) noexcept {
     PyObject* mine = object_;
@@ -75,6 +74,7 @@ class Ref {
   }
   ~Ref() { kgtorch::release(object_); }
   PyObject* get() const { return object_; }
+  PyTypeObject* as_type() const { return reinterpret_cast<PyTypeObject*>(object_); }
   PyObject* release() {
     PyObject* object = object_;
     object_ = nullptr;
@@ -87,11 +87,22 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
+// The name of an object's type, as messages give it: "int", "torch.dtype".
+KGTORCH_COLD inline std::string type_name(PyObject* object) {
+  const Ref type = Ref::borrow(reinterpret_cast<PyObject*>(type_of(object)));
+  const Ref module = type.attr("__module__");
+  const Ref name = type.attr("__qualname__");
+  const std::string space = utf8(module.get());
+  return (space == "builtins" ? "" : space + ".") + utf8(name.get());
+}
+
 // What is looked up once per extension module. Leaked on purpose: it outlives the interpreter.
 struct Torch {
   Ref module = Ref(PyImport_ImportModule("torch"));
   Ref aten = module.attr("ops").attr("aten");
   Ref tensor_type = module.attr("Tensor");
+  Ref dtype_type = module.attr("dtype");
+  Ref device_type = module.attr("device");
   DLExchange* exchange = find_exchange(tensor_type.get());
   Ref dtypes[sizeof(c10::kTypeFacts) / sizeof(c10::kTypeFacts[0])];
 
@@ -103,10 +114,10 @@ struct Torch {
         PyErr_Clear();
         continue;
       }
-      void* table = PyCapsule_CheckExact(capsule)
+      void* table = type_of(capsule) == &PyCapsule_Type
                         ? PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
                         : nullptr;
-      Py_DECREF(capsule);
+      Py_DecRef(capsule);
       auto* exchange = static_cast<DLExchange*>(table);
       if (exchange && exchange->version.major == 1) return exchange;
     }
@@ -167,8 +178,8 @@ inline Ref to_python(const char* text) { return Ref(PyUnicode_FromString(text));
 inline Ref to_python(const std::string& text) {
   return Ref(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
-inline Ref to_python(c10::nullopt_t) { return Ref::borrow(Py_None); }
-inline Ref to_python(std::nullptr_t) { return Ref::borrow(Py_None); }
+inline Ref to_python(c10::nullopt_t) { return Ref::borrow(none()); }
+inline Ref to_python(std::nullptr_t) { return Ref::borrow(none()); }
 inline Ref to_python(const c10::Scalar& value) {
   if (value.isBoolean()) return Ref(PyBool_FromLong(value.toBool()));
   if (value.isFloatingPoint()) return Ref(PyFloat_FromDouble(value.toDouble()));
@@ -199,14 +210,14 @@ template <class T>
 Ref to_python(const c10::ArrayRef<T>& values) {
   Ref list(PyList_New(static_cast<Py_ssize_t>(values.size())));
   for (size_t i = 0; i < values.size(); ++i)
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), to_python(values[i]).release());
+    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), to_python(values[i]).release());
   return list;
 }
 template <class T>
 Ref to_python(const std::vector<T>& values) {
   Ref list(PyList_New(static_cast<Py_ssize_t>(values.size())));
   for (size_t i = 0; i < values.size(); ++i)
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
+    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i),
                     to_python(static_cast<const T&>(values[i])).release());
   return list;
 }
@@ -215,16 +226,16 @@ Ref to_python(std::initializer_list<T> values) {
   return to_python(c10::ArrayRef<T>(values));
 }
 inline Ref to_python(const c10::OptionalIntArrayRef& value) {
-  return value.has_value() ? to_python(value.value()) : Ref::borrow(Py_None);
+  return value.has_value() ? to_python(value.value()) : Ref::borrow(none());
 }
 template <class T>
 Ref to_python(const std::optional<T>& value) {
-  return value ? to_python(*value) : Ref::borrow(Py_None);
+  return value ? to_python(*value) : Ref::borrow(none());
 }
 template <class Tuple, size_t... I>
 Ref tuple_to_python(const Tuple& value, std::index_sequence<I...>) {
   Ref tuple(PyTuple_New(sizeof...(I)));
-  (PyTuple_SET_ITEM(tuple.get(), I, to_python(std::get<I>(value)).release()), ...);
+  (PyTuple_SetItem(tuple.get(), I, to_python(std::get<I>(value)).release()), ...);
   return tuple;
 }
 template <class... T>
@@ -236,14 +247,19 @@ Ref to_python(const std::pair<A, B>& value) {
   return tuple_to_python(value, std::make_index_sequence<2>{});
 }
 
+// callable(*args, **named). (Cheaper to compile than a std::tuple of each call's types.)
+inline Ref call_with(PyObject* callable, const Ref* args, size_t count, PyObject* named) {
+  const Ref positional(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (size_t i = 0; i < count; ++i)
+    PyTuple_SetItem(positional.get(), static_cast<Py_ssize_t>(i), Ref(args[i]).release());
+  return Ref(PyObject_Call(callable, positional.get(), named));
+}
+
 // callable(*args), positional.
 template <class... Args>
 Ref call(PyObject* callable, const Args&... args) {
-  const Ref owned[] = {Ref(), to_python(args)...};
-  PyObject* stack[sizeof...(Args) + 1];
-  for (size_t i = 0; i <= sizeof...(Args); ++i) stack[i] = owned[i].get();
-  return Ref(PyObject_Vectorcall(callable, stack + 1,
-                                 sizeof...(Args) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  const Ref owned[] = {to_python(args)..., Ref()};
+  return call_with(callable, owned, sizeof...(Args), nullptr);
 }
 
 template <class... Args>

@@ -48,7 +48,7 @@ class Tensor : public kgtorch::ComputeMethods<Tensor> {
   // From a Python tensor, or None. The first takes over the reference, the second shares it.
   static Tensor own_python(kgtorch::Ref object) {
     Tensor tensor;
-    if (object.get() != Py_None)
+    if (object.get() != kgtorch::none())
       tensor.impl_ = kgtorch::impl_from_python(static_cast<kgtorch::Ref&&>(object));
     return tensor;
   }
@@ -61,7 +61,7 @@ class Tensor : public kgtorch::ComputeMethods<Tensor> {
     tensor.mark_written();
     return tensor;
   }
-  PyObject* python() const { return impl_ ? impl_->object : Py_None; }
+  PyObject* python() const { return impl_ ? impl_->object : kgtorch::none(); }
 
   // Tells the emulator that the elements of this view have been written.
   void mark_written() const {
@@ -105,12 +105,13 @@ class Tensor : public kgtorch::ComputeMethods<Tensor> {
     const kgtorch::Ref args(PyTuple_New(0));
     const kgtorch::Ref options(
         Py_BuildValue("{sN}", "memory_format", kgtorch::to_python(format).release()));
-    return kgtorch::Ref(PyObject_Call(method.get(), args.get(), options.get())).get() == Py_True;
+    return kgtorch::is_true(
+        kgtorch::Ref(PyObject_Call(method.get(), args.get(), options.get())).get());
   }
   bool is_non_overlapping_and_dense() const {
     return impl().contiguous || ask("is_non_overlapping_and_dense");
   }
-  bool requires_grad() const { return kgtorch::Ref(get("requires_grad")).get() == Py_True; }
+  bool requires_grad() const { return kgtorch::is_true(kgtorch::Ref(get("requires_grad")).get()); }
   int64_t storage_offset() const {
     return PyLong_AsLongLong(kgtorch::call_method(object(), "storage_offset").get());
   }
@@ -164,8 +165,8 @@ class Tensor : public kgtorch::ComputeMethods<Tensor> {
 
   c10::Scalar item() const {
     const kgtorch::Ref value = kgtorch::call_method(object(), "item");
-    if (PyBool_Check(value.get())) return value.get() == Py_True;
-    if (PyLong_Check(value.get())) return static_cast<int64_t>(PyLong_AsLongLong(value.get()));
+    if (kgtorch::is_bool(value.get())) return kgtorch::is_true(value.get());
+    if (kgtorch::is_int(value.get())) return static_cast<int64_t>(PyLong_AsLongLong(value.get()));
     return PyFloat_AsDouble(value.get());
   }
   template <class T>
@@ -256,7 +257,7 @@ class Tensor : public kgtorch::ComputeMethods<Tensor> {
   PyObject* object() const { return impl().object; }
   PyObject* get(const char* name) const { return PyObject_GetAttrString(object(), name); }
   bool ask(const char* name) const {
-    return kgtorch::aten(name, *this).get() == Py_True;
+    return kgtorch::is_true(kgtorch::aten(name, *this).get());
   }
   int64_t wrap(int64_t d) const {
     const int64_t n = impl_->ndim;
@@ -283,7 +284,7 @@ class Tensor : public kgtorch::ComputeMethods<Tensor> {
   std::vector<Tensor> several(const char* name, const Args&... args) const {
     const kgtorch::Ref list = kgtorch::call_method(object(), name, args...);
     std::vector<Tensor> tensors;
-    for (Py_ssize_t i = 0; i < PySequence_Length(list.get()); ++i)
+    for (Py_ssize_t i = 0; i < PySequence_Size(list.get()); ++i)
       tensors.push_back(own_python(kgtorch::Ref(PySequence_GetItem(list.get(), i))));
     return tensors;
   }

@@ -4,7 +4,6 @@
 #include "python.h"
 #ifdef KGEMU
 #include <kgemu_api.h>
-extern "C" int kgemu_is_device_pointer(const void* pointer);
 #endif
 
 namespace kgtorch {
@@ -107,14 +106,14 @@ KGTORCH_COLD inline void read_attributes(TensorImpl& impl) {
     if (number == -1 && PyErr_Occurred()) throw PythonError();
     return static_cast<int64_t>(number);
   };
-  impl.set_dims(static_cast<int>(PyTuple_GET_SIZE(shape.get())));
+  impl.set_dims(static_cast<int>(PyTuple_Size(shape.get())));
   for (int i = 0; i < impl.ndim; ++i) {
-    impl.sizes[i] = integer(Ref::borrow(PyTuple_GET_ITEM(shape.get(), i)));
-    impl.strides[i] = integer(Ref::borrow(PyTuple_GET_ITEM(strides.get(), i)));
+    impl.sizes[i] = integer(Ref::borrow(PyTuple_GetItem(shape.get(), i)));
+    impl.strides[i] = integer(Ref::borrow(PyTuple_GetItem(strides.get(), i)));
   }
   impl.data = reinterpret_cast<void*>(integer(call_method(impl.object, "data_ptr")));
   impl.dtype = dtype_from_object(tensor.attr("dtype").get());
-  const bool is_cuda = tensor.attr("is_cuda").get() == Py_True;
+  const bool is_cuda = is_true(tensor.attr("is_cuda").get());
   impl.set_device(is_cuda, is_cuda ? static_cast<int>(integer(call_method(impl.object, "get_device")))
                                    : 0);
   impl.finish();
@@ -152,8 +151,7 @@ inline TensorImpl* impl_from_python(Ref tensor) {
 }
 
 inline bool is_tensor(PyObject* object) {
-  return PyObject_TypeCheck(
-      object, reinterpret_cast<PyTypeObject*>(Torch::get().tensor_type.get()));
+  return is_instance(object, Torch::get().tensor_type.as_type());
 }
 
 #ifdef KGEMU
