@@ -6,12 +6,14 @@ import fcntl
 import mmap
 import os
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 
+from kernelgym.judge.cuda_memory import CudaBlock
 from kernelgym.judge.protocol import TensorSlot
 
-__all__ = ["SharedBuffer", "dtype_name", "layout", "named_dtype"]
+__all__ = ["Buffer", "CudaBuffer", "SharedBuffer", "dtype_name", "layout", "named_dtype"]
 
 # A page between tensors: what runs past the end of one does not land in the next.
 _GAP = mmap.PAGESIZE
@@ -57,6 +59,21 @@ def layout(
     return tuple(slots), offset
 
 
+class Buffer(Protocol):
+    """Memory that both processes map. `fd` is what the other one opens it by, or -1."""
+
+    fd: int
+
+    def tensor(self, slot: TensorSlot) -> torch.Tensor:
+        """The slot's memory as a tensor; writes go through to the other process."""
+
+    def fill(self, slot: TensorSlot, byte: int) -> None:
+        """Fills a slot's memory with one byte value."""
+
+    def close(self) -> None:
+        """Closes the descriptor; the mapping goes when the last tensor on it does."""
+
+
 class SharedBuffer:
     """An anonymous file in memory, mapped by both processes.
 
@@ -96,3 +113,50 @@ class SharedBuffer:
 
     def __del__(self) -> None:
         self.close()
+
+
+class CudaBuffer:
+    """A block of a GPU's memory, mapped by both processes.
+
+    Args:
+        device: The GPU; its context must be current.
+        size: Bytes, on both sides.
+        fd: Descriptor of an existing one; closed at once, for the mapping does not need it.
+
+    Raises:
+        EnvironmentFault: There is not enough memory.
+    """
+
+    def __init__(self, device: torch.device, size: int, fd: int | None = None) -> None:
+        self.fd = -1
+        self._device = device
+        index = device.index or 0
+        block = CudaBlock(index, size, fd)
+        if fd is None:
+            self.fd = block.export()
+        else:
+            os.close(fd)
+        self._bytes = block.tensor(device)
+
+    def tensor(self, slot: TensorSlot) -> torch.Tensor:
+        """See `Buffer.tensor`."""
+        dtype = named_dtype(slot.dtype)
+        if slot.nbytes == 0:
+            return torch.empty(slot.shape, dtype=dtype, device=self._device)
+        return self._slice(slot).view(dtype).view(slot.shape)
+
+    def fill(self, slot: TensorSlot, byte: int) -> None:
+        """See `Buffer.fill`."""
+        self._slice(slot).fill_(byte)
+
+    def close(self) -> None:
+        """See `Buffer.close`."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _slice(self, slot: TensorSlot) -> torch.Tensor:
+        return self._bytes[slot.offset : slot.offset + slot.nbytes]

@@ -27,8 +27,10 @@ from torch.utils._pytree import tree_leaves
 
 from kernelgym.judge import protocol
 from kernelgym.judge.allocations import AllocationTracker
-from kernelgym.judge.buffers import SharedBuffer, dtype_name, named_dtype
+from kernelgym.judge.buffers import Buffer, dtype_name, named_dtype
+from kernelgym.judge.device import open_buffer, set_arithmetic, settle
 from kernelgym.judge.emulated_cuda import emulated_cuda
+from kernelgym.judge.gpu_call import profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
 from kernelgym.toolchain import inline
 from kernelgym.toolchain.build import BuildRequest, BuildResult
@@ -59,11 +61,12 @@ class _Candidate:
     def __init__(self, channel: protocol.Channel, setup: protocol.Setup) -> None:
         self._channel = channel
         self._setup = setup
+        self._device = torch.device(setup.device)
         self._output = _Tail(_MAX_OUTPUT)
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._state: dict[str, torch.Tensor] = {}
-        self._io: tuple[SharedBuffer, ...] = ()
+        self._io: tuple[Buffer, ...] = ()
         self._runtime = EmulatorRuntime(setup.runtime) if setup.runtime else None
         if self._runtime is not None:
             self._runtime.set_order(setup.order)
@@ -76,31 +79,40 @@ class _Candidate:
         self._write_files()
         self._confine()
         handlers: dict[type, Callable[..., protocol.Answer]] = {
+            protocol.Begin: self._begin,
             protocol.Import: self._import,
             protocol.Construct: self._construct,
             protocol.LoadState: self._load_state,
             protocol.Run: self._run,
+            protocol.Time: self._time,
+            protocol.Profile: self._profile,
             protocol.FetchReport: self._report,
         }
         with (
             contextlib.redirect_stdout(self._output),
             contextlib.redirect_stderr(self._output),
-            emulated_cuda() as self._cuda,
+            emulated_cuda()
+            if self._device.type == "cpu"
+            else contextlib.nullcontext() as self._cuda,
             self._tracker or contextlib.nullcontext(),
         ):
             while True:
                 command, fds = self._channel.next_command()
-                buffers = [SharedBuffer(fd=fd) for fd in fds]
-                self._channel.reply(self._guarded(handlers[type(command)], command, buffers))
+                self._channel.reply(self._guarded(handlers[type(command)], command, fds))
 
     def _guarded(
         self,
         handler: Callable[..., protocol.Answer],
         command: protocol.Command,
-        buffers: list[SharedBuffer],
+        fds: tuple[int, ...],
     ) -> protocol.Answer:
         phase = type(command).__name__.lower()
         try:
+            sizes = getattr(command, "sizes", ())
+            buffers = [
+                open_buffer(self._device, size, fd)
+                for size, fd in zip(sizes, fds, strict=False)  # later runs send none again
+            ]
             return handler(command, *buffers)
         except protocol.CandidateGone:
             raise
@@ -163,6 +175,13 @@ class _Candidate:
 
     # --- commands ----------------------------------------------------------------------------
 
+    def _begin(self, command: protocol.Begin) -> protocol.Begun:
+        if self._device.type == "cuda":
+            set_arithmetic(command.precision)
+            torch.cuda.set_device(self._device)
+            torch.zeros(1, device=self._device)
+        return protocol.Begun()
+
     def _import(self, command: protocol.Import) -> protocol.Imported:
         inline.install(
             self._build,
@@ -190,7 +209,7 @@ class _Candidate:
         dtype = named_dtype(command.dtype)
         if dtype is not torch.float32:
             model = model.to(dtype)
-        self._model = model.train(command.train)
+        self._model = model.to(self._device).train(command.train)
         state = model.state_dict()
         return protocol.Constructed(
             tuple(
@@ -198,33 +217,30 @@ class _Candidate:
             )
         )
 
-    def _load_state(self, command: protocol.LoadState, buffer: SharedBuffer) -> protocol.Loaded:
+    def _load_state(self, command: protocol.LoadState, buffer: Buffer) -> protocol.Loaded:
         self._state = {slot.name: buffer.tensor(slot) for slot in command.slots}
         self._model.load_state_dict(self._state)
         return protocol.Loaded()
 
-    def _run(self, command: protocol.Run, *buffers: SharedBuffer) -> protocol.Ran:
+    def _run(self, command: protocol.Run, *buffers: Buffer) -> protocol.Ran:
         if buffers:
             self._io = buffers
-        inputs, outputs = self._io
-        if self._state:
-            self._model.load_state_dict(self._state)
-        args = [
-            inputs.tensor(value) if isinstance(value, protocol.TensorSlot) else value
-            for value in command.inputs
-        ]
+        outputs = self._io[1]
+        args = self._prepared(command)
         if self._tracker is not None:
             for index, value in enumerate(args):
                 if isinstance(value, torch.Tensor):
                     # Its storage is the whole shared buffer, the gaps between tensors included.
                     self._tracker.register(value, f"input {index}", whole_storage=False)
-        torch.manual_seed(command.seed)
-        already = len(self._cuda.to_host)
+        already = len(self._taken_to_host())
         recorder = OperatorRecorder(file.path for file in self._setup.files)
+        before = self._allocated()
         started = time.perf_counter()
         with torch.no_grad(), recorder, self._host_watched():
             result = self._model(*args)
+            settle(self._device)
         seconds = time.perf_counter() - started
+        peak = max(self._allocated(peak=True) - before, 0)
         infos = self._hand_over(result, args, command.outputs, outputs)
         operators = tuple(
             protocol.Operator(c.name, c.file, c.line, c.nbytes, c.flops, c.kind)
@@ -232,15 +248,51 @@ class _Candidate:
             if c.kind != "view"
         ) + tuple(
             protocol.Operator(f"Tensor.{name}", "", 0, 0, 0, "host")
-            for name in self._cuda.to_host[already:]
+            for name in self._taken_to_host()[already:]
         )
-        return protocol.Ran(infos, operators, seconds, 0)
+        return protocol.Ran(infos, operators, seconds, peak)
+
+    def _time(self, command: protocol.Time) -> protocol.Timed:
+        args = self._prepared(command)
+        call = (lambda: self._model(*args)) if command.call else (lambda: None)
+        result, seconds, host_seconds = timed_call(call, self._device, command.flush_bytes)
+        infos: tuple[protocol.OutputInfo, ...] = ()
+        if command.call:
+            infos = self._hand_over(result, args, command.outputs, self._io[1])
+        return protocol.Timed(seconds, host_seconds, infos)
+
+    def _profile(self, command: protocol.Profile) -> protocol.Profiled:
+        args = self._prepared(command)
+        return protocol.Profiled(profiled_call(lambda: self._model(*args), self._device))
 
     def _report(self, command: protocol.FetchReport) -> protocol.Report:
         assert self._runtime is not None
         return protocol.Report(self._runtime.report())
 
     # --- helpers -----------------------------------------------------------------------------
+
+    def _prepared(self, command: protocol.Run | protocol.Time | protocol.Profile) -> list[Any]:
+        """`forward`'s arguments, with weights and random numbers as they are before each call."""
+        if self._state:
+            self._model.load_state_dict(self._state)
+        torch.manual_seed(command.seed)
+        return [
+            self._io[0].tensor(value) if isinstance(value, protocol.TensorSlot) else value
+            for value in command.inputs
+        ]
+
+    def _taken_to_host(self) -> list[str]:
+        """Calls that brought values to the host, on the emulator; on a GPU the recorder sees them."""
+        return self._cuda.to_host if self._cuda is not None else []
+
+    def _allocated(self, peak: bool = False) -> int:
+        """Bytes of torch's on the GPU now, or at most since the last call without `peak`."""
+        if self._device.type == "cpu":
+            return 0
+        if peak:
+            return torch.cuda.max_memory_allocated(self._device)
+        torch.cuda.reset_peak_memory_stats(self._device)
+        return torch.cuda.memory_allocated(self._device)
 
     @contextlib.contextmanager
     def _host_watched(self) -> Iterator[None]:
@@ -254,12 +306,12 @@ class _Candidate:
         finally:
             self._runtime.watch_host(False)
 
-    @staticmethod
     def _hand_over(
+        self,
         result: Any,
         args: list[Any],
         slots: tuple[protocol.TensorSlot, ...],
-        buffer: SharedBuffer,
+        buffer: Buffer,
     ) -> tuple[protocol.OutputInfo, ...]:
         """Copies what `forward` returned into the grader's buffer, where it fits."""
         ranges = [
@@ -274,18 +326,26 @@ class _Candidate:
                 name = type(value).__name__
                 infos.append(protocol.OutputInfo(name, (), "", (), False, False))
                 continue
+            if value.device != self._device:
+                kind = f"a tensor on {value.device}"
+                infos.append(protocol.OutputInfo(kind, (), "", (), False, False))
+                continue
             shape, dtype = tuple(value.shape), dtype_name(value.dtype)
             slot = slots[index] if index < len(slots) else None
             fits = slot is not None and slot.shape == shape and slot.dtype == dtype
             if fits and slot is not None and slot.nbytes:
-                source = value.detach().contiguous()
                 target = buffer.tensor(slot)
-                ctypes.memmove(target.data_ptr(), source.data_ptr(), slot.nbytes)
+                if self._device.type == "cpu":
+                    source = value.detach().contiguous()
+                    ctypes.memmove(target.data_ptr(), source.data_ptr(), slot.nbytes)
+                else:
+                    target.copy_(value.detach())
             pointer = value.data_ptr() if value.numel() else 0
             aliases = any(low <= pointer < high for low, high in ranges)
             infos.append(
                 protocol.OutputInfo("Tensor", shape, dtype, value.stride(), aliases, bool(fits))
             )
+        settle(self._device)
         return tuple(infos)
 
 

@@ -10,13 +10,14 @@ import torch
 
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import protocol
-from kernelgym.judge.buffers import SharedBuffer, dtype_name, layout
+from kernelgym.judge.buffers import Buffer, dtype_name, layout
 from kernelgym.judge.correctness import Comparison, Expected, compare
+from kernelgym.judge.device import failure_reason, new_buffer, settle
 from kernelgym.judge.process import CandidateProcess
-from kernelgym.judge.reference import Reference
+from kernelgym.judge.reference import OutputSpec, Reference
 from kernelgym.judge.verdict import Correctness, Diagnostic
 
-__all__ = ["CheckFailed", "Checker", "Observed"]
+__all__ = ["CheckFailed", "Checker", "Observed", "Placed"]
 
 _MAX_SCALARS_TO_HOST = 16
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
@@ -57,12 +58,30 @@ class Observed:
     operators: tuple[protocol.Operator, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Placed:
+    """Inputs in the shared buffers, and where outputs go.
+
+    Attributes:
+        arguments: `forward`'s: slots of tensors, and plain values.
+        outputs: Slots of the outputs, filled with what no kernel writes.
+        fds: The buffers' descriptors, when the candidate has not got them yet.
+        sizes: The buffers' bytes.
+    """
+
+    arguments: tuple[Any, ...]
+    outputs: tuple[protocol.TensorSlot, ...]
+    fds: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
 class Checker:
     """Checks one candidate against one reference.
 
     Attributes:
         correctness: What has been found so far; None before the first comparison.
         protections: What confined the candidate's process, by its own word.
+        peak_memory: Device bytes that its last call took, by its own word; None where unknown.
     """
 
     def __init__(self, reference: Reference, config: JudgeConfig) -> None:
@@ -70,9 +89,10 @@ class Checker:
         self._config = config
         self.correctness: Correctness | None = None
         self.protections: tuple[str, ...] = ()
+        self.peak_memory: int | None = None
         self._keys_note = ""
         self._operators: tuple[protocol.Operator, ...] = ()
-        self._io: tuple[SharedBuffer, SharedBuffer] | None = None
+        self._io: tuple[Buffer, Buffer] | None = None
 
     def check(self, candidate: CandidateProcess) -> None:
         """Runs all draws, a repeat of the first, and a smaller shape where the task allows one.
@@ -86,11 +106,12 @@ class Checker:
         for draw in range(draws):
             inputs = self._reference.inputs(draw)
             first = first or inputs
+            got = self._run(candidate, inputs, draw)
+            # Only now, when the outputs lie where the candidate cannot reach.
             expected = self._reference.expected(inputs, draw)
-            got = self._run(candidate, inputs, draw, expected)
             self._judge_values(draw, got, expected)
+        again = self._run(candidate, first, 0)
         expected = self._reference.expected(first, 0)
-        again = self._run(candidate, first, 0, expected)
         results = [compare(g, e) for g, e in zip(again, expected, strict=True)]
         stable = all(result.passed for result in results)
         assert self.correctness is not None
@@ -114,8 +135,7 @@ class Checker:
         """
         self._construct(candidate)
         draw = min(1, self._config.draws - 1)
-        inputs = self._reference.inputs(draw)
-        self._run(candidate, inputs, draw, self._reference.expected(inputs, draw))
+        self._run(candidate, self._reference.inputs(draw), draw)
         return Observed(self._operators)
 
     def rule_failure(self, own_work: bool) -> CheckFailed | None:
@@ -165,9 +185,9 @@ class Checker:
     def _construct(self, candidate: CandidateProcess) -> None:
         reference = self._reference
         self._io = None
-        imported = self._answer(candidate, protocol.Import(), protocol.Imported, "import")
+        imported = self.answer(candidate, protocol.Import(), protocol.Imported, "import")
         self.protections = imported.protections
-        made = self._answer(
+        made = self.answer(
             candidate,
             protocol.Construct(
                 reference.init_args, reference.seed, reference.train, dtype_name(reference.dtype)
@@ -195,11 +215,12 @@ class Checker:
         if not shared:
             return
         slots, size = layout([(k, tuple(v.shape), v.dtype) for k, v in shared.items()])
-        buffer = SharedBuffer(size)
+        buffer = new_buffer(reference.device, size)
         for slot in slots:
             buffer.tensor(slot).copy_(shared[slot.name])
-        command = protocol.LoadState(slots)
-        self._answer(candidate, command, protocol.Loaded, "construct", (buffer.fd,))
+        settle(reference.device)
+        command = protocol.LoadState(slots, (size,))
+        self.answer(candidate, command, protocol.Loaded, "construct", (buffer.fd,))
         buffer.close()
 
     def _run(
@@ -207,22 +228,51 @@ class Checker:
         candidate: CandidateProcess,
         inputs: Sequence[Any],
         draw: int,
-        expected: Sequence[Expected],
+        wanted: Sequence[OutputSpec] | None = None,
     ) -> list[torch.Tensor]:
         """One forward: the outputs as found in the shared buffer."""
+        placed = self.place(inputs, wanted)
+        seed = self._reference.run_seed(draw)
+        command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes)
+        ran = self.answer(candidate, command, protocol.Ran, "run", placed.fds)
+        self._operators = ran.operators
+        self.peak_memory = ran.peak_memory or None
+        self.expect_outputs(ran.outputs, placed.outputs)
+        given = self._buffers()[0]
+        for value, argument in zip(inputs, placed.arguments, strict=True):
+            if isinstance(value, torch.Tensor) and not torch.equal(given.tensor(argument), value):
+                raise CheckFailed(
+                    "check.input_mutated", f"forward changed its {argument.name}", ran=True
+                )
+        if any(info.aliases_input for info in ran.outputs):
+            raise CheckFailed(
+                "check.output_aliases_input", "an output lies in an input's memory", ran=True
+            )
+        return self.taken(placed)
+
+    def place(self, inputs: Sequence[Any], wanted: Sequence[OutputSpec] | None = None) -> Placed:
+        """Copies inputs to where the candidate finds them, and poisons where outputs go.
+
+        Args:
+            inputs: `forward`'s arguments.
+            wanted: What the outputs are; by default the reference's.
+        """
         tensors = [
             (f"input {i}", tuple(v.shape), v.dtype)
             for i, v in enumerate(inputs)
             if isinstance(v, torch.Tensor)
         ]
         slots, size = layout(tensors)
-        wanted = [
-            (f"output {i}", tuple(e.value.shape), self._dtype(e)) for i, e in enumerate(expected)
-        ]
-        out_slots, out_size = layout(wanted)
+        if wanted is None:
+            wanted = self._reference.output_specs()
+        outputs = [(f"output {i}", spec.shape, spec.dtype) for i, spec in enumerate(wanted)]
+        out_slots, out_size = layout(outputs)
         # The same memory for every draw: whoever remembers an address finds new values there.
         fresh = self._io is None
-        given, taken = self._io = self._io or (SharedBuffer(size), SharedBuffer(out_size))
+        if self._io is None:
+            device = self._reference.device
+            self._io = new_buffer(device, size), new_buffer(device, out_size)
+        given, taken = self._io
         arguments: list[Any] = []
         remaining = iter(slots)
         for value in inputs:
@@ -234,29 +284,24 @@ class Checker:
                 arguments.append(value)
         for slot in out_slots:
             taken.fill(slot, _POISON)
-        command = protocol.Run(tuple(arguments), self._reference.run_seed(draw), out_slots)
+        settle(self._reference.device)
         fds = (given.fd, taken.fd) if fresh else ()
-        ran = self._answer(candidate, command, protocol.Ran, "run", fds)
-        self._operators = ran.operators
-        self._expect_outputs(ran.outputs, out_slots)
-        for value, argument in zip(inputs, arguments, strict=True):
-            if isinstance(value, torch.Tensor) and not torch.equal(given.tensor(argument), value):
-                raise CheckFailed(
-                    "check.input_mutated", f"forward changed its {argument.name}", ran=True
-                )
-        if any(info.aliases_input for info in ran.outputs):
-            raise CheckFailed(
-                "check.output_aliases_input", "an output lies in an input's memory", ran=True
-            )
-        return [taken.tensor(slot).clone() for slot in out_slots]
+        return Placed(tuple(arguments), out_slots, fds, (size, out_size))
 
-    def _dtype(self, expected: Expected) -> torch.dtype:
-        return self._reference.dtype if expected.value.is_floating_point() else expected.value.dtype
+    def taken(self, placed: Placed) -> list[torch.Tensor]:
+        """Copies of the outputs, in memory that the candidate never had."""
+        buffer = self._buffers()[1]
+        return [buffer.tensor(slot).clone() for slot in placed.outputs]
+
+    def _buffers(self) -> tuple[Buffer, Buffer]:
+        assert self._io is not None
+        return self._io
 
     @staticmethod
-    def _expect_outputs(
+    def expect_outputs(
         infos: Sequence[protocol.OutputInfo], slots: Sequence[protocol.TensorSlot]
     ) -> None:
+        """Raises `CheckFailed` unless the candidate returned what fits into the slots."""
         if len(infos) != len(slots):
             raise CheckFailed(
                 "check.count", f"expected {len(slots)} output(s), got {len(infos)}", ran=True
@@ -332,12 +377,13 @@ class Checker:
             expected[0].budget.narrow(cut.output, 0, keep),
         )
         try:
-            got = self._run(candidate, smaller, 0, [wanted])
+            spec = OutputSpec(tuple(wanted.value.shape), self._reference.output_specs()[0].dtype)
+            got = self._run(candidate, smaller, 0, [spec])
         except CheckFailed:
             return False
         return compare(got[0], wanted).passed
 
-    def _answer(
+    def answer(
         self,
         candidate: CandidateProcess,
         command: protocol.Command,
@@ -362,8 +408,9 @@ class Checker:
             raise self._raised(answer, candidate, phase)
         return answer
 
-    @staticmethod
-    def _raised(answer: protocol.Failed, candidate: CandidateProcess, phase: str) -> CheckFailed:
+    def _raised(
+        self, answer: protocol.Failed, candidate: CandidateProcess, phase: str
+    ) -> CheckFailed:
         build = candidate.builds[-1] if candidate.builds else None
         if answer.kind == "BuildFailed" and build is not None and build.status != "ok":
             # What the grader itself built counts, not what the candidate says of it.
@@ -374,8 +421,11 @@ class Checker:
                 "unsupported": "emulator.unsupported",
             }.get(build.status, "build.compile")
             return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
+        reason = f"{phase}.error"
+        if phase == "run" and self._reference.device.type == "cuda":
+            reason = failure_reason(answer.message) or reason
         return CheckFailed(
-            f"{phase}.error",
+            reason,
             f"{answer.kind}: {answer.message}",
             diagnostics=answer.diagnostics,
             ran=phase == "run",

@@ -11,10 +11,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-import torch
-
 from kernelgym.config import JudgeConfig
-from kernelgym.errors import ConfigError
+from kernelgym.judge.device import resolve_device
+from kernelgym.judge.gpu_judgement import GpuJudgement
 from kernelgym.judge.judgement import Judgement
 from kernelgym.judge.process import Zygote
 from kernelgym.judge.sources import find_task, workspace_files
@@ -43,7 +42,7 @@ class Judge:
         self, config: JudgeConfig | None = None, *, service: BuildService | None = None
     ) -> None:
         self.config = config or JudgeConfig()
-        self.device = _resolve_device(self.config.device)
+        self.device = resolve_device(self.config.device)
         self.size = self.config.size
         if self.size == "auto":
             self.size = "small" if self.device.type == "cpu" else "full"
@@ -79,7 +78,8 @@ class Judge:
             UsageError: The task is unknown or the workspace is no workspace.
             EnvironmentFault: The harness, the machine or the reference failed.
         """
-        return Judgement(
+        kind = Judgement if self.device.type == "cpu" else GpuJudgement
+        return kind(
             find_task(task),
             workspace_files(workspace),
             self.config,
@@ -107,13 +107,3 @@ def evaluate(task: Task | str, source_or_files: Any, **config: Any) -> Verdict:
     """
     with Judge(JudgeConfig(**config)) as judge:
         return judge.evaluate(task, source_or_files)
-
-
-def _resolve_device(name: str) -> torch.device:
-    if name == "cpu":
-        return torch.device("cpu")
-    if name == "auto":
-        return torch.device("cpu")
-    raise ConfigError(
-        f"device: this version judges on the emulator only (device='cpu'), got {name!r}"
-    )

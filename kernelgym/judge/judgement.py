@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -19,6 +20,7 @@ from kernelgym.judge import baselines, protocol
 from kernelgym.judge.check import Checker, CheckFailed, Observed
 from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.counters import emulated_counters
+from kernelgym.judge.device import build_target
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
 from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reasons import REASONS
@@ -47,13 +49,22 @@ from kernelgym.toolchain.service import BuildService
 from kernelgym.toolchain.sourcemap import SourceMap
 from kernelgym.toolchain.units import source_texts
 
-__all__ = ["Judgement"]
+__all__ = ["Judgement", "PlaceNames"]
 
 # Findings of the instrumented run that mean wrong values rather than a failed kernel.
 _WRONG_VALUES = ("race.", "memory.uninitialised")
 _CODES = {"unsupported": "emulator.unsupported"}
 _ACCESS_BUDGET = 100_000_000
 _PERMUTED_ORDER = 7
+
+
+class PlaceNames(NamedTuple):
+    """What a verdict's provenance says of the device and the compiler."""
+
+    device: str
+    compiler: str
+    cuda: str = ""
+    driver: str = ""
 
 
 class Judgement:
@@ -101,6 +112,10 @@ class Judgement:
             self._train = reference.train
             checker = Checker(reference, self._config)
         self._checker = checker
+        return self._judged(reference, checker)
+
+    def _judged(self, reference: Reference, checker: Checker) -> Verdict:
+        """Checks, counts and times; here on the emulator."""
         failure: CheckFailed | None = None
         try:
             with self._phase("check"), self._candidate("fast") as candidate:
@@ -139,7 +154,7 @@ class Judgement:
             coverage=coverage,
         )
 
-    # --- phases ------------------------------------------------------------------------------
+    # --- the emulator's phases ---------------------------------------------------------------
 
     def _observe(self, checker: Checker) -> tuple[Observed | None, EmulatorReport | None]:
         """The instrumented run: memory errors, races and counts."""
@@ -213,35 +228,42 @@ class Judgement:
 
     @contextlib.contextmanager
     def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
-        kit = self._service.emulator()
         scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
         try:
-            with CandidateProcess(self._zygote, self._build, self._config.run_timeout) as candidate:
-                candidate.setup(
-                    protocol.Setup(
-                        files=self._files,
-                        target="emulator",
-                        variant=variant,
-                        scratch=str(scratch),
-                        policy=candidate_policy(
-                            self._config, scratch, (kit.directory, self._service.cache.root)
-                        ),
-                        runtime=str(kit.runtime),
-                        order=_PERMUTED_ORDER if variant == "checked" else 0,
-                        access_budget=_ACCESS_BUDGET,
-                        track=variant == "checked",
-                    )
-                )
+            with CandidateProcess(
+                self._zygote,
+                self._build,
+                self._config.run_timeout,
+                namespace=self._device.type == "cpu",
+            ) as candidate:
+                candidate.setup(self._setup(variant, scratch))
                 yield candidate
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
+    def _setup(self, variant: str, scratch: pathlib.Path) -> protocol.Setup:
+        kit = self._service.emulator()
+        return protocol.Setup(
+            files=self._files,
+            target="emulator",
+            variant=variant,
+            scratch=str(scratch),
+            policy=candidate_policy(
+                self._config, scratch, (kit.directory, self._service.cache.root)
+            ),
+            runtime=str(kit.runtime),
+            order=_PERMUTED_ORDER if variant == "checked" else 0,
+            access_budget=_ACCESS_BUDGET,
+            track=variant == "checked",
+        )
+
     def _build(self, request: BuildRequest) -> BuildResult:
         # The candidate's word is taken for what to compile, not for the workspace it comes from.
-        request = dataclasses.replace(request, files=self._files, target="emulator")
+        target = build_target(self._device)
+        request = dataclasses.replace(request, files=self._files, target=target)
         with self._phase("build"):
             result = self._service.build(request, timeout=self._config.build_timeout)
-            if self._config.nvcc_check and result.status == "ok":
+            if self._config.nvcc_check and target == "emulator" and result.status == "ok":
                 result = self._checked_with_nvcc(request, result)
         self._builds.append(result)
         self._requests.append(request)
@@ -294,6 +316,7 @@ class Judgement:
         coverage: Coverage | None = None,
     ) -> Verdict:
         config = self._config
+        place = self._place_names()
         return Verdict(
             task=self._task.id,
             outcome=outcome,
@@ -303,13 +326,15 @@ class Judgement:
             provenance=Provenance(
                 kernelgym=__version__,
                 torch=str(torch.__version__),
-                device="emulator",
+                device=place.device,
                 protocol=config.protocol,
                 ruleset=config.ruleset,
                 precision=config.precision,
                 size=self._size,
                 mode="train" if self._train else "eval",
-                compiler=self._service.emulator().compiler,
+                driver=place.driver,
+                cuda=place.cuda,
+                compiler=place.compiler,
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
                 protections=self._checker.protections if self._checker else (),
@@ -320,9 +345,13 @@ class Judgement:
             timing=timing,
             counters=counters,
             coverage=coverage,
+            peak_memory=self._checker.peak_memory if self._checker else None,
             output=self._output,
             seconds=tuple(self._seconds.items()),
         )
+
+    def _place_names(self) -> PlaceNames:
+        return PlaceNames("emulator", self._service.emulator().compiler)
 
     def _build_record(self) -> Build | None:
         if not self._builds:

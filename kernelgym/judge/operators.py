@@ -111,6 +111,8 @@ class OperatorRecorder(TorchDispatchMode):
     ) -> Any:
         out = func(*args, **(kwargs or {}))
         kind = operator_kind(func)
+        if kind == "move" and _devices(out) == {"cpu"} and "cuda" in _devices((args, kwargs)):
+            kind = "host"
         reads = self._tensors((args, kwargs or {}))
         writes = self._tensors(out)
         counter: Callable[..., int] | None = flop_registry.get(func._overloadpacket)
@@ -147,3 +149,7 @@ class OperatorRecorder(TorchDispatchMode):
                 return frame.f_code.co_filename, frame.f_lineno
             frame = frame.f_back
         return "", 0
+
+
+def _devices(tree: Any) -> set[str]:
+    return {leaf.device.type for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)}

@@ -44,8 +44,12 @@ class Zygote:
         self._exits: dict[int, int] = {}
         self._changed = threading.Condition()
 
-    def start(self, connection: socket.socket) -> int:
+    def start(self, connection: socket.socket, *, namespace: bool = True) -> int:
         """Forks a candidate that serves `connection`.
+
+        Args:
+            connection: Its end of the channel.
+            namespace: Whether it gets a namespace of process ids, where the kernel allows one.
 
         Returns:
             A serial number, by which `wait` and `kill` know it.
@@ -60,7 +64,9 @@ class Zygote:
             self._serial += 1
             serial = self._serial
             try:
-                socket.send_fds(self._control, [START.pack(serial)], [connection.fileno()])
+                socket.send_fds(
+                    self._control, [START.pack(serial, namespace)], [connection.fileno()]
+                )
             except OSError as error:
                 raise SandboxFault(f"the zygote is gone: {error}") from error
         with self._changed:
@@ -166,6 +172,7 @@ class CandidateProcess:
         zygote: Where to fork it from.
         build: Answers the candidate's requests for builds; its time is not the candidate's.
         run_timeout: Seconds that the candidate may take in all, builds apart.
+        namespace: See `Zygote.start`.
     """
 
     def __init__(
@@ -173,6 +180,8 @@ class CandidateProcess:
         zygote: Zygote,
         build: Callable[[BuildRequest], BuildResult],
         run_timeout: float,
+        *,
+        namespace: bool = True,
     ) -> None:
         self._zygote = zygote
         self._build = build
@@ -180,7 +189,7 @@ class CandidateProcess:
         self.builds: list[BuildResult] = []
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._channel = protocol.Channel(ours)
-        self._serial = zygote.start(theirs)
+        self._serial = zygote.start(theirs, namespace=namespace)
         theirs.close()
 
     def __enter__(self) -> CandidateProcess:

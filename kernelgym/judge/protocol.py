@@ -22,6 +22,8 @@ from kernelgym.toolchain.confinement import Policy
 
 __all__ = [
     "Answer",
+    "Begin",
+    "Begun",
     "BuildAsked",
     "Built",
     "CandidateGone",
@@ -34,15 +36,20 @@ __all__ = [
     "FetchReport",
     "Import",
     "Imported",
+    "KernelTime",
     "LoadState",
     "Loaded",
     "Operator",
     "OutputInfo",
+    "Profile",
+    "Profiled",
     "Ran",
     "Report",
     "Run",
     "Setup",
     "TensorSlot",
+    "Time",
+    "Timed",
 ]
 
 MAX_ANSWER_BYTES = 64 * 2**20
@@ -84,6 +91,17 @@ class Setup:
     order: int = 0
     access_budget: int = 0
     track: bool = False
+    device: str = "cpu"
+
+
+@dataclasses.dataclass(frozen=True)
+class Begin:
+    """Open the device; on a GPU it comes before anything of the candidate's runs.
+
+    `precision` is the class that torch's own products are computed in there.
+    """
+
+    precision: str = "default"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,9 +121,13 @@ class Construct:
 
 @dataclasses.dataclass(frozen=True)
 class LoadState:
-    """The reference's state lies in the buffer sent along; load it before every run."""
+    """The reference's state lies in the buffer sent along; load it before every run.
+
+    `sizes` are the bytes of each buffer sent along.
+    """
 
     slots: tuple[TensorSlot, ...]
+    sizes: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,12 +135,37 @@ class Run:
     """Run `forward` once.
 
     `inputs` are slots in the first buffer sent along, or plain values; outputs go to their slots in
-    the second. Where none are sent, the buffers of the run before are used again.
+    the second. Where none are sent, the buffers of the run before are used again. `sizes` are the
+    bytes of each buffer sent along.
     """
 
     inputs: tuple[Any, ...]
     seed: int
     outputs: tuple[TensorSlot, ...]
+    sizes: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Time:
+    """Run `forward` once more, between two events, with the buffers of the run before.
+
+    Comes with other inputs each time. `call=False` does all but the call: what that takes by the
+    grader's clock is no time of the candidate's.
+    """
+
+    inputs: tuple[Any, ...]
+    seed: int
+    outputs: tuple[TensorSlot, ...]
+    flush_bytes: int
+    call: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """Run `forward` once more and tell which kernels ran on the GPU."""
+
+    inputs: tuple[Any, ...]
+    seed: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +180,9 @@ class Built:
     result: BuildResult
 
 
-Command = Setup | Import | Construct | LoadState | Run | FetchReport | Built
+Command = (
+    Setup | Begin | Import | Construct | LoadState | Run | Time | Profile | FetchReport | Built
+)
 
 
 # --- answers, candidate to grader ------------------------------------------------------------
@@ -143,6 +192,10 @@ class BuildAsked(msgspec.Struct, tag=True, frozen=True):
     """The candidate asks for a build; answered by `Built`."""
 
     request: BuildRequest
+
+
+class Begun(msgspec.Struct, tag=True, frozen=True):
+    """The device is open."""
 
 
 class Imported(msgspec.Struct, tag=True, frozen=True):
@@ -192,6 +245,28 @@ class Ran(msgspec.Struct, tag=True, frozen=True):
     peak_memory: int
 
 
+class Timed(msgspec.Struct, tag=True, frozen=True):
+    """Seconds of one call between its events, and on the process's own clock."""
+
+    seconds: float
+    host_seconds: float
+    outputs: tuple[OutputInfo, ...] = ()
+
+
+class KernelTime(msgspec.Struct, frozen=True):
+    """Launches of one kernel in one call: its name as the profiler has it, and device seconds."""
+
+    name: str
+    launches: int
+    seconds: float
+
+
+class Profiled(msgspec.Struct, tag=True, frozen=True):
+    """What ran on the GPU in one call."""
+
+    kernels: tuple[KernelTime, ...]
+
+
 class Report(msgspec.Struct, tag=True, frozen=True):
     """The emulator's report, JSON text."""
 
@@ -210,7 +285,9 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     output: str = ""
 
 
-Answer = BuildAsked | Imported | Constructed | Loaded | Ran | Report | Failed
+Answer = (
+    BuildAsked | Begun | Imported | Constructed | Loaded | Ran | Timed | Profiled | Report | Failed
+)
 _DECODER: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 

@@ -275,6 +275,24 @@ _TABLE = (
         "The same input gave a different output later: something is kept between calls.",
         "Compute everything from the arguments of this call.",
     ),
+    Reason(
+        "cheat.timed_output",
+        Outcome.REJECTED,
+        "A call that was timed gave a wrong output, though calls that were not gave right ones.",
+        "Do the same work in every call, whatever the values and whoever watches.",
+    ),
+    Reason(
+        "cheat.clock",
+        Outcome.REJECTED,
+        "The time reported from the candidate's process disagrees with the grader's own clock.",
+        "Leave clocks, events and streams alone; finish all work on the current stream.",
+    ),
+    Reason(
+        "cheat.physics",
+        Outcome.REJECTED,
+        "The time is less than the GPU's memory needs to move the inputs and outputs once.",
+        "Read every input and write every output in each call.",
+    ),
 )
 
 REASONS: Mapping[str, Reason] = {reason.code: reason for reason in _TABLE}

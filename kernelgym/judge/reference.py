@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,16 +16,25 @@ from torch.utils._pytree import tree_leaves
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ReferenceFault
 from kernelgym.judge.correctness import Expected, fixed_tolerance
+from kernelgym.judge.device import arithmetic
 from kernelgym.judge.salt import Salt
 from kernelgym.tasks import Task
 
-__all__ = ["Reference"]
+__all__ = ["OutputSpec", "Reference"]
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _UPSTREAM_SEED = 42
 # A forward pass that holds more than this is run in slices, where the task falls apart into some.
 _PASS_BYTES = 8 * 2**30
 _GENERATOR = threading.RLock()
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputSpec:
+    """What one output is, apart from its values."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
 
 
 class Reference:
@@ -36,6 +46,7 @@ class Reference:
         seed: Seeds the construction, on both sides.
         train: Whether both run in train mode.
         dtype: Floating type of inputs and weights.
+        device: Where all of it lies.
 
     Raises:
         ReferenceFault: The task's program could not be run.
@@ -54,7 +65,7 @@ class Reference:
         self.seed = _UPSTREAM_SEED if self.upstream else salt.seed("weights")
         self._config = config
         self._salt = salt
-        self._device = device
+        self.device = device
         try:
             self._module = module = task.module(size)
             with _seeded(self.seed):
@@ -69,6 +80,7 @@ class Reference:
             key: value.detach().clone() for key, value in self._model.state_dict().items()
         }
         self._oracle = copy.deepcopy(self._model).double()
+        self._output_specs: tuple[OutputSpec, ...] | None = None
 
     @property
     def keeps_construction(self) -> bool:
@@ -83,8 +95,8 @@ class Reference:
         """The inputs of one draw; tensors are fresh each time."""
         if not self.upstream:
             seed = self._salt.seed("inputs")
-            return self.task.draw_inputs(self.size, seed, draw, self._device, self.dtype)
-        with _seeded(_UPSTREAM_SEED + draw), self._device:
+            return self.task.draw_inputs(self.size, seed, draw, self.device, self.dtype)
+        with _seeded(_UPSTREAM_SEED + draw), self.device:
             values = list(self._module.get_inputs())
         return [
             value.to(self.dtype)
@@ -100,6 +112,41 @@ class Reference:
             ReferenceFault: The reference failed.
         """
         return self._forward(self._model, inputs, draw)
+
+    def output_specs(self) -> tuple[OutputSpec, ...]:
+        """What the outputs are, found by a run on inputs that no candidate gets.
+
+        Raises:
+            ReferenceFault: The reference failed.
+        """
+        if self._output_specs is None:
+            draw = self._config.draws
+            self._output_specs = tuple(
+                OutputSpec(
+                    tuple(value.shape), self.dtype if value.is_floating_point() else value.dtype
+                )
+                for value in self.outputs(self.inputs(draw), draw)
+            )
+        return self._output_specs
+
+    def call(self, inputs: Sequence[Any], *, compiled: bool = False) -> Callable[[], Any]:
+        """The reference's forward as it is timed: no gradients, nothing reloaded or copied.
+
+        The precision class is the caller's to set: that takes longer than a small kernel.
+
+        Args:
+            inputs: Its arguments; tensors are read anew by each call.
+            compiled: Whether it goes through `torch.compile`, at its first call (seconds).
+        """
+        self._model.load_state_dict(self.state)
+        # A compiled module keeps the original one's weights.
+        model = torch.compile(self._model) if compiled else self._model
+
+        def forward() -> Any:
+            with torch.no_grad():
+                return model(*inputs)
+
+        return forward
 
     def expected(self, inputs: Sequence[Any], draw: int) -> tuple[Expected, ...]:
         """What each output should be for these inputs.
@@ -150,7 +197,7 @@ class Reference:
         model.load_state_dict(self.state)
         arguments = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         try:
-            with _seeded(self.run_seed(draw)), torch.no_grad():
+            with _seeded(self.run_seed(draw)), torch.no_grad(), arithmetic(self._config.precision):
                 result = model(*arguments)
         except Exception as error:
             raise ReferenceFault(f"{self.task.id}: the reference failed: {error}") from error
@@ -159,11 +206,12 @@ class Reference:
 
 @contextlib.contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seeds torch's default generator for a block, and puts it back as it was.
+    """Seeds torch's default generators for a block, and puts them back as they were.
 
-    There is one for the whole process, so judgements in other threads wait.
+    There is one a device for the whole process, so judgements in other threads wait.
     """
-    with _GENERATOR, torch.random.fork_rng(devices=[]):
+    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with _GENERATOR, torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         yield
 

@@ -6,7 +6,9 @@ touches no GPU. It is started by `kernelgym.judge.process` as `python -m kernelg
 and serves one grader over a socket: each request brings the candidate's own socket along.
 
 A candidate gets a supervisor between itself and the zygote: where the kernel allows, that puts it
-at the head of a process-id namespace, so that whatever it started ends with it.
+at the head of a process-id namespace, so that whatever it started ends with it. On a GPU there is
+no such namespace: CUDA's driver does not start where /proc is another namespace's, and a candidate
+that may start no processes needs none.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ import kernelgym.judge.candidate
 
 __all__ = ["EXITED", "START", "main"]
 
-START = struct.Struct("<Q")  # request: a serial number, with the candidate's socket
+START = struct.Struct("<Q?")  # request: serial number, own pid namespace?; with the socket
 EXITED = struct.Struct("<QQi")  # notices: serial number, pid, wait status (-1: has started)
 
 _CLONE_NEWUSER = 0x10000000
@@ -68,10 +70,10 @@ def main(control: socket.socket) -> None:
                         for pid in running:
                             _signal(pid, signal.SIGTERM)
                         return
-                    (serial,) = START.unpack(request)
+                    serial, namespace = START.unpack(request)
                     pid = os.fork()
                     if pid == 0:
-                        _supervise(control, fds[0], (wake_read, wake_write), libc)
+                        _supervise(control, fds[0], (wake_read, wake_write), libc, namespace)
                     running[pid] = serial
                     os.close(fds[0])
                     control.sendall(EXITED.pack(serial, pid, -1))
@@ -98,14 +100,21 @@ def _reap(control: socket.socket, running: dict[int, int]) -> None:
                 _signal(pid, signal.SIGKILL)
 
 
-def _supervise(control: socket.socket, fd: int, wake: tuple[int, int], libc: ctypes.CDLL) -> None:
+def _supervise(
+    control: socket.socket,
+    fd: int,
+    wake: tuple[int, int],
+    libc: ctypes.CDLL,
+    namespace: bool,
+) -> None:
     """Runs in the first child: starts the candidate, waits for it, ends as it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     control.close()
     for pipe_end in wake:
         os.close(pipe_end)
-    _enter_pid_namespace(libc)
+    if namespace:
+        _enter_pid_namespace(libc)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     pid = os.fork()

@@ -24,7 +24,20 @@ from kernelgym.toolchain.diagnostics import parse_compiler_output, tidy
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import SourceMap
 
-__all__ = ["NvccReport", "check_with_nvcc", "find_nvcc", "nvcc_version", "parse_resources"]
+__all__ = [
+    "MISSING_NVCC",
+    "NvccReport",
+    "check_with_nvcc",
+    "demangled",
+    "find_nvcc",
+    "nvcc_version",
+    "parse_resources",
+]
+
+MISSING_NVCC = (
+    "nvcc: expected it on the PATH, in /usr/local/cuda or as a Python package, got none; "
+    "pip install 'kernelgym[cuda]' brings it"
+)
 
 _ARCHITECTURE = re.compile(r"sm_\d{2,3}[af]?")
 _OWN_FLAG = re.compile(r"--?(?:gpu-)?(?:arch(?:itecture)?|code|gencode|generate-code)=.*")
@@ -133,10 +146,7 @@ def check_with_nvcc(
         raise ValueError(f"architecture: expected one such as 'sm_90', got {architecture!r}")
     nvcc = nvcc or find_nvcc()
     if nvcc is None:
-        raise ToolchainFault(
-            "nvcc: expected it on the PATH, in /usr/local/cuda or as a Python package, got none; "
-            "pip install 'kernelgym[cuda]' brings it"
-        )
+        raise ToolchainFault(MISSING_NVCC)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kernelgym-") as folder:
         for path, text in [*((file.path, file.text) for file in files), *units.items()]:
@@ -164,7 +174,7 @@ def check_with_nvcc(
         if any(_UNKNOWN_ARCHITECTURE.search(text) for text in messages):
             raise ToolchainFault(f"{nvcc} ({nvcc_version(nvcc)}) does not know {architecture}")
         kernels = [kernel for text in messages for kernel in parse_resources(text)]
-        names = _demangle([kernel.name for kernel in kernels], folder)
+        named = demangled(kernels, folder)
         found = [
             diagnostic
             for text in messages
@@ -176,10 +186,7 @@ def check_with_nvcc(
         ok=ok,
         timed_out=any(run.timed_out for run in finished),
         diagnostics=tidy(found),
-        kernels=tuple(
-            dataclasses.replace(kernel, name=name)
-            for kernel, name in zip(kernels, names, strict=True)
-        ),
+        kernels=named,
         seconds=time.monotonic() - started,
     )
 
@@ -216,15 +223,27 @@ def _bytes_of(kind: str, text: str) -> int:
     return sum(int(size) for size in re.findall(rf"(\d+) bytes {kind}", text))
 
 
-def _demangle(names: Sequence[str], folder: str) -> list[str]:
-    """C++ names as they are written, without types of arguments; unchanged without `c++filt`."""
-    if not names or shutil.which("c++filt") is None:
-        return list(names)
+def demangled(kernels: Sequence[KernelResources], folder: str) -> tuple[KernelResources, ...]:
+    """Kernels by their C++ names as they are written, without types of arguments.
+
+    Args:
+        kernels: With mangled names, which stay where there is no `c++filt`.
+        folder: A folder to run it in.
+    """
+    if not kernels or shutil.which("c++filt") is None:
+        return tuple(kernels)
     finished = run_confined(
-        ["c++filt", "--no-params", "--", *names], cwd=folder, readable=[folder], wall_seconds=10.0
+        ["c++filt", "--no-params", "--", *(kernel.name for kernel in kernels)],
+        cwd=folder,
+        readable=[folder],
+        wall_seconds=10.0,
     )
-    lines = finished.stdout.splitlines()
-    return lines if len(lines) == len(names) else list(names)
+    names = finished.stdout.splitlines()
+    if len(names) != len(kernels):
+        return tuple(kernels)
+    return tuple(
+        dataclasses.replace(kernel, name=name) for kernel, name in zip(kernels, names, strict=True)
+    )
 
 
 def _run(

@@ -32,13 +32,20 @@ import msgspec
 
 from kernelgym.config import PROTECTIONS
 from kernelgym.errors import ConfigError, ToolchainFault, UsageError
-from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
+from kernelgym.toolchain.build import (
+    BuildRequest,
+    BuildResult,
+    Diagnostic,
+    KernelResources,
+    SourceFile,
+)
 from kernelgym.toolchain.cache import ContentCache
-from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc
+from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc, demangled, parse_resources
 from kernelgym.toolchain.diagnostics import parse_compiler_output, place_at, resolve, tidy
 from kernelgym.toolchain.emulated import Emulated
 from kernelgym.toolchain.emulator import EmulatorKit
 from kernelgym.toolchain.flags import Flags, screen_flags
+from kernelgym.toolchain.gpu import Gpu
 from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
@@ -77,6 +84,7 @@ class _Record(msgspec.Struct, frozen=True):
     said: tuple[_Said, ...] = ()
     findings: tuple[Finding, ...] = ()
     libraries: tuple[tuple[str, str], ...] = ()
+    kernels: tuple[KernelResources, ...] = ()
 
 
 class _Kept(NamedTuple):
@@ -139,6 +147,17 @@ class BuildService:
             raise ToolchainFault(f"expected kernelgym's own emulator, got {type(toolchain)}")
         return toolchain.kit()
 
+    def gpu_compiler(self) -> str:
+        """The compiler that builds for a GPU, with its version.
+
+        Raises:
+            ToolchainFault: There is none.
+        """
+        toolchain = self._toolchain_for("gpu")
+        if not isinstance(toolchain, Gpu):
+            raise ToolchainFault(f"expected kernelgym's own toolchain, got {type(toolchain)}")
+        return toolchain.compiler()
+
     def build(self, request: BuildRequest, *, timeout: float) -> BuildResult:
         """Builds what is asked for, or finds it in the cache.
 
@@ -179,6 +198,7 @@ class BuildService:
             path=toolchain.path,
             libraries=tuple((name, str(kept.entry / file)) for name, file in kept.record.libraries),
             diagnostics=_diagnostics(kept.record, request, source_map),
+            kernels=kept.record.kernels,
             cached=cached,
             seconds=time.monotonic() - started,
         )
@@ -216,7 +236,7 @@ class BuildService:
         kind = "emulator" if target == "emulator" else "gpu"
         if kind not in self._toolchains:
             raise ToolchainFault(
-                f"target: expected 'emulator', got {target!r}: builds for a GPU are not available"
+                f"target: expected one of {sorted(self._toolchains)}, got {target!r}"
             )
         return self._toolchains[kind]
 
@@ -286,7 +306,8 @@ class BuildService:
         if any(run.returncode != 0 for run in ended.values()):
             return _Record(status="compile_error", said=said)
         libraries = tuple((variant.name, variant.library) for variant in plan.variants)
-        return _Record(status="ok", said=said, libraries=libraries)
+        described = [k for step in said if step.tool == "nvcc" for k in parse_resources(step.text)]
+        return _Record("ok", said, libraries=libraries, kernels=demangled(described, scratch))
 
     def _run(self, step: Step, plan: Plan, scratch: str, timeout: float) -> Finished:
         finished = run_confined(
@@ -309,7 +330,7 @@ class BuildService:
 
 
 def _own_toolchains(cache_root: Path) -> dict[str, Toolchain]:
-    return {"emulator": Emulated(cache_root / "kits")}
+    return {"emulator": Emulated(cache_root / "kits"), "gpu": Gpu()}
 
 
 def _said(step: Step, run: Finished) -> _Said:

@@ -263,8 +263,11 @@ def test_too_much_source_is_refused(service: BuildService) -> None:
     assert "characters of source" in result.diagnostics[0].text
 
 
-def test_a_gpu_target_is_a_fault_for_now(service: BuildService) -> None:
-    with pytest.raises(ToolchainFault, match="expected 'emulator', got 'sm_90'"):
+def test_a_target_without_a_toolchain_is_a_fault(tmp_path: Path) -> None:
+    with (
+        BuildService(tmp_path, toolchains={}) as service,
+        pytest.raises(ToolchainFault, match=r"expected one of \[\], got 'sm_90'"),
+    ):
         service.build(request(GOOD, target="sm_90"), timeout=60)
 
 

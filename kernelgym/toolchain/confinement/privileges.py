@@ -66,7 +66,8 @@ def drop_user(policy: Policy) -> bool:
         Whether it did: it does not where `NOBODY` could not reach a path of the policy (an
         interpreter below `/root`), for then nothing would run.
     """
-    folders = [path for path in policy.writable if os.path.isdir(path)]
+    # What is below /proc is the kernel's, and changes owner with the process.
+    folders = [p for p in policy.writable if os.path.isdir(p) and not p.startswith("/proc/")]
     here = os.getcwd()
     inside = any(os.path.commonpath([here, folder]) == folder for folder in folders)
     read = [*filter(os.path.exists, policy.readable), *([] if inside else [here])]

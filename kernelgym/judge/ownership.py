@@ -1,0 +1,78 @@
+"""Whose kernels ran on the GPU in one call: from the profiler's list to counters and coverage.
+
+A kernel is the candidate's *own* when a build of this judgement compiled one of its name, *library*
+when the candidate's C++ calls cuBLAS and no torch operator that computes ran, else *foreign*. The
+list comes from the candidate's process, so it is as good as that process's word; what decides
+whether a torch operator ran is the recorder of the check.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from kernelgym.judge.protocol import KernelTime
+from kernelgym.judge.verdict import Counters, Coverage, KernelCounters
+from kernelgym.toolchain.build import BuildRequest, BuildResult
+
+__all__ = ["calls_library", "kernel_identifier", "owned_kernels", "split_by_owner"]
+
+_LIBRARY_CALL = re.compile(r"\bcublas(?:Lt)?[A-Z]\w*\s*\(")
+
+
+def kernel_identifier(name: str) -> str:
+    """The plain name of a kernel: `"void ns::relu<float>(float*, int)"` → `"relu"`."""
+    name = name.replace("(anonymous namespace)", "anonymous")
+    name = re.split(r"[(<]", name, maxsplit=1)[0].strip()
+    return name.rsplit(" ", 1)[-1].rsplit("::", 1)[-1]
+
+
+def owned_kernels(builds: Iterable[BuildResult]) -> frozenset[str]:
+    """Identifiers of the kernels that the candidate's builds contain."""
+    return frozenset(kernel_identifier(k.name) for build in builds for k in build.kernels)
+
+
+def calls_library(requests: Iterable[BuildRequest]) -> bool:
+    """Whether a source that was built calls cuBLAS."""
+    for request in requests:
+        named = [file.text for file in request.files if file.path in request.sources]
+        if any(map(_LIBRARY_CALL.search, (*request.cpp_sources, *request.cuda_sources, *named))):
+            return True
+    return False
+
+
+def split_by_owner(
+    kernels: Sequence[KernelTime], own: frozenset[str], *, library: bool
+) -> tuple[Counters, Coverage] | None:
+    """Counters (times and launches alone) and coverage of one call.
+
+    Args:
+        kernels: What ran.
+        own: Identifiers of the candidate's kernels.
+        library: Whether kernels of others are those of a library that the candidate calls.
+
+    Returns:
+        None when nothing is known to have run.
+    """
+    total = math.fsum(kernel.seconds for kernel in kernels)
+    if not total > 0.0:
+        return None
+    rows = []
+    for kernel in kernels:
+        owner = "own" if kernel_identifier(kernel.name) in own else "foreign"
+        # Copies and fills are torch's or the driver's, also beside a library's kernels.
+        if owner == "foreign" and library and not kernel.name.startswith(("Mem", "void at::")):
+            owner = "library"
+        rows.append(
+            KernelCounters(
+                kernel.name, owner, kernel.launches, kernel.seconds, kernel.seconds / total
+            )
+        )
+    shares = {
+        owner: math.fsum(row.share for row in rows if row.owner == owner)
+        for owner in ("own", "library", "foreign")
+    }
+    launches = sum(row.launches for row in rows)
+    whole = KernelCounters("total", "all", launches, total, 1.0)
+    return Counters("cupti", whole, tuple(rows)), Coverage(**shares)

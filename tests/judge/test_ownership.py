@@ -1,0 +1,59 @@
+"""Whose kernels ran: from names to owners."""
+
+import pytest
+
+from kernelgym.judge.ownership import (
+    calls_library,
+    kernel_identifier,
+    owned_kernels,
+    split_by_owner,
+)
+from kernelgym.judge.protocol import KernelTime
+from kernelgym.toolchain.build import BuildRequest, BuildResult, KernelResources, SourceFile
+
+FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
+
+
+@pytest.mark.parametrize(
+    ("name", "identifier"),
+    [
+        ("relu_kernel", "relu_kernel"),
+        ("relu_kernel(float const*, float*, int)", "relu_kernel"),
+        ("void ns::inner::scale<float, 4>(float*, int)", "scale"),
+        ("void (anonymous namespace)::hidden<int>(int*)", "hidden"),
+        ("(anonymous namespace)::plain(int*)", "plain"),
+    ],
+)
+def test_the_identifier_is_what_stands_in_the_source(name, identifier):
+    assert kernel_identifier(name) == identifier
+
+
+def test_kernels_of_the_build_are_own_and_torchs_are_foreign():
+    build = BuildResult("k", "ok", "fast", kernels=(KernelResources("void scale<float>"),))
+    ran = (KernelTime("void scale<float>(float*)", 2, 3e-6), KernelTime(FILL, 1, 1e-6))
+    counters, coverage = split_by_owner(ran, owned_kernels([build]), library=False)
+    assert (coverage.own, coverage.library, coverage.foreign) == pytest.approx((0.75, 0.0, 0.25))
+    assert [row.owner for row in counters.kernels] == ["own", "foreign"]
+    assert counters.total.time == pytest.approx(4e-6)
+    assert counters.total.launches == 3
+
+
+def test_a_library_that_the_candidate_calls_is_told_from_torchs_fills():
+    gemm = KernelTime("sm90_xmma_gemm_f32f32_f32_tn_n", 1, 9e-6)
+    _, coverage = split_by_owner([gemm, KernelTime(FILL, 1, 1e-6)], frozenset(), library=True)
+    assert (coverage.library, coverage.foreign) == pytest.approx((0.9, 0.1))
+    _, coverage = split_by_owner([gemm], frozenset(), library=False)
+    assert coverage.foreign == 1.0
+
+
+def test_nothing_known_to_have_run_is_no_split():
+    assert split_by_owner([], frozenset({"relu"}), library=False) is None
+
+
+def test_a_call_of_cublas_is_seen_in_inline_sources_and_in_files():
+    call = "cublasSgemm(handle, CUBLAS_OP_N);"
+    assert calls_library([BuildRequest("x", "sm_90", cpp_sources=(call,))])
+    file = SourceFile("product.cpp", call)
+    assert calls_library([BuildRequest("x", "sm_90", sources=(file.path,), files=(file,))])
+    assert not calls_library([BuildRequest("x", "sm_90", files=(file,))])
+    assert not calls_library([BuildRequest("x", "sm_90", cpp_sources=("cublasHandle_t h;",))])
