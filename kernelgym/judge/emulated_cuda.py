@@ -30,8 +30,8 @@ def _is_cuda_device(value: Any) -> bool:
 
 
 # What brings a tensor's values to the host.
-_TO_HOST = frozenset({torch.Tensor.cpu, torch.Tensor.tolist})
-_TO_NUMPY = frozenset({torch.Tensor.numpy, torch.Tensor.__array__})
+_TO_HOST: frozenset[Any] = frozenset({torch.Tensor.cpu, torch.Tensor.tolist})
+_TO_NUMPY: frozenset[Any] = frozenset([torch.Tensor.numpy, torch.Tensor.__array__])
 
 
 class CudaIsCpu(TorchFunctionMode):
@@ -42,7 +42,7 @@ class CudaIsCpu(TorchFunctionMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.to_host: list[str] = []
 
     def __torch_function__(
