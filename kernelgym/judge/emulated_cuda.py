@@ -31,7 +31,7 @@ def _is_cuda_device(value: Any) -> bool:
 
 # What brings a tensor's values to the host.
 _TO_HOST: frozenset[Any] = frozenset({torch.Tensor.cpu, torch.Tensor.tolist})
-_TO_NUMPY: frozenset[Any] = frozenset([torch.Tensor.numpy, torch.Tensor.__array__])
+_TO_NUMPY = frozenset({"numpy", "__array__"})
 
 
 class CudaIsCpu(TorchFunctionMode):
@@ -55,7 +55,7 @@ class CudaIsCpu(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.Tensor.cuda:
             return args[0]
-        if func in _TO_NUMPY:
+        if getattr(func, "__name__", "") in _TO_NUMPY:
             raise TypeError(
                 "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the "
                 "tensor to host memory first."
