@@ -16,6 +16,7 @@ import pathlib
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 import types
@@ -23,7 +24,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from kernelgym.judge import protocol
 from kernelgym.judge.allocations import AllocationTracker
@@ -193,6 +193,8 @@ class _Candidate:
         sys.path.insert(0, self._setup.scratch)
         module = types.ModuleType("model_new")
         module.__file__ = ENTRY_FILE
+        source = source.removeprefix("\N{BYTE ORDER MARK}")
+        tempfile.tempdir = os.environ["TMPDIR"] = self._setup.scratch
         sys.modules["model_new"] = module
         exec(compile(source, ENTRY_FILE, "exec"), module.__dict__)
         if not isinstance(getattr(module, "ModelNew", None), type):
@@ -219,7 +221,7 @@ class _Candidate:
 
     def _load_state(self, command: protocol.LoadState, buffer: Buffer) -> protocol.Loaded:
         self._state = {slot.name: buffer.tensor(slot) for slot in command.slots}
-        self._model.load_state_dict(self._state)
+        self._model.load_state_dict(self._state, strict=False)
         return protocol.Loaded()
 
     def _run(self, command: protocol.Run, *buffers: Buffer) -> protocol.Ran:
@@ -227,7 +229,8 @@ class _Candidate:
             self._io = buffers
         outputs = self._io[1]
         args = self._prepared(command)
-        if self._tracker is not None:
+        if self._tracker is not None and self._runtime is not None:
+            self._runtime.reset()  # what was launched while the model was made is not this call's
             for index, value in enumerate(args):
                 if isinstance(value, torch.Tensor):
                     # Its storage is the whole shared buffer, the gaps between tensors included.
@@ -273,13 +276,21 @@ class _Candidate:
 
     def _prepared(self, command: protocol.Run | protocol.Time | protocol.Profile) -> list[Any]:
         """`forward`'s arguments, with weights and random numbers as they are before each call."""
-        if self._state:
-            self._model.load_state_dict(self._state)
+        self._restore_state()
         torch.manual_seed(command.seed)
         return [
             self._io[0].tensor(value) if isinstance(value, protocol.TensorSlot) else value
             for value in command.inputs
         ]
+
+    @torch.no_grad()
+    def _restore_state(self) -> None:
+        """Puts the weights back without a call of anything that the candidate could override."""
+        module = torch.nn.Module
+        own = dict(module.named_parameters(self._model, remove_duplicate=False))
+        own.update(module.named_buffers(self._model, remove_duplicate=False))
+        for key, value in self._state.items():
+            torch.Tensor.copy_(own[key], value)
 
     def _taken_to_host(self) -> list[str]:
         """Calls that brought values to the host, on the emulator; on a GPU the recorder sees them."""
@@ -320,13 +331,13 @@ class _Candidate:
             if isinstance(a, torch.Tensor)
         ]
         infos = []
-        leaves = tree_leaves(result)
+        leaves = _plain_leaves(result)
         for index, value in enumerate(leaves):
             if type(value) not in (torch.Tensor, torch.nn.Parameter):
                 name = type(value).__name__
                 infos.append(protocol.OutputInfo(name, (), "", (), False, False))
                 continue
-            if value.device != self._device:
+            if self._device.type != "cpu" and value.device != self._device:
                 kind = f"a tensor on {value.device}"
                 infos.append(protocol.OutputInfo(kind, (), "", (), False, False))
                 continue
@@ -347,6 +358,15 @@ class _Candidate:
             )
         settle(self._device)
         return tuple(infos)
+
+
+def _plain_leaves(result: Any) -> list[Any]:
+    """Leaves of plain lists, tuples and dicts: flattening another class would run its code."""
+    if type(result) in (list, tuple):
+        return [leaf for part in result for leaf in _plain_leaves(part)]
+    if type(result) is dict:
+        return [leaf for part in result.values() for leaf in _plain_leaves(part)]
+    return [result]
 
 
 class _Tail(io.TextIOBase):

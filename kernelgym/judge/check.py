@@ -20,6 +20,8 @@ from kernelgym.judge.verdict import Correctness, Diagnostic
 __all__ = ["CheckFailed", "Checker", "Observed", "Placed"]
 
 _MAX_SCALARS_TO_HOST = 16
+_MAX_MESSAGE = 4096
+_MAX_OUTPUT = 16 * 1024
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
 
 
@@ -92,6 +94,7 @@ class Checker:
         self.peak_memory: int | None = None
         self._keys_note = ""
         self._operators: tuple[protocol.Operator, ...] = ()
+        self._forbidden: list[protocol.Operator] = []
         self._io: tuple[Buffer, Buffer] | None = None
 
     def check(self, candidate: CandidateProcess) -> None:
@@ -135,7 +138,17 @@ class Checker:
         """
         self._construct(candidate)
         draw = min(1, self._config.draws - 1)
-        self._run(candidate, self._reference.inputs(draw), draw)
+        inputs = self._reference.inputs(draw)
+        got = self._run(candidate, inputs, draw)
+        expected = self._reference.expected(inputs, draw)
+        results = [compare(g, e) for g, e in zip(got, expected, strict=True)]
+        wrong = next((result for result in results if not result.passed), None)
+        if wrong is not None:
+            raise CheckFailed(
+                "check.unstable",
+                "with threads and blocks in another order: " + self._describe(draw, wrong),
+                ran=True,
+            )
         return Observed(self._operators)
 
     def rule_failure(self, own_work: bool) -> CheckFailed | None:
@@ -144,35 +157,30 @@ class Checker:
         Args:
             own_work: Whether the candidate launched a kernel or called a library from its C++.
         """
-        if self._config.ruleset == "strict":
-            host = [op for op in self._operators if op.kind == "host"]
-            scalars = [op for op in self._operators if "_local_scalar_dense" in op.name]
-            if host or len(scalars) > _MAX_SCALARS_TO_HOST:
-                first = (host or scalars)[0]
+        if self._config.ruleset == "strict" and self._forbidden:
+            first = self._forbidden[0]
+            where = f" ({first.file}:{first.line})" if first.line else ""
+            if first.kind != "compute":
                 return CheckFailed(
-                    "rule.host_compute",
-                    f"forward took values to the host ({first.name}, {len(host or scalars)} times)",
+                    "rule.host_compute", f"forward took values to the host: {first.name}{where}"
                 )
-            foreign = [op for op in self._operators if op.kind == "compute"]
-            if foreign:
-                where = f" ({foreign[0].file}:{foreign[0].line})" if foreign[0].line else ""
-                return CheckFailed(
-                    "rule.torch_compute",
-                    f"forward ran the torch operator {foreign[0].name}{where}; under the ruleset "
-                    "'strict' this work belongs in a CUDA kernel of your own",
-                    diagnostics=tuple(
-                        Diagnostic(
-                            op.file,
-                            op.line,
-                            0,
-                            "error",
-                            f"ran the torch operator {op.name}",
-                            tool="judge",
-                            code="rule.torch_compute",
-                        )
-                        for op in foreign[:20]
-                    ),
-                )
+            return CheckFailed(
+                "rule.torch_compute",
+                f"forward ran the torch operator {first.name}{where}; under the ruleset 'strict' "
+                "this work belongs in a CUDA kernel of your own",
+                diagnostics=tuple(
+                    Diagnostic(
+                        op.file,
+                        op.line,
+                        0,
+                        "error",
+                        f"ran the torch operator {op.name}",
+                        tool="judge",
+                        code="rule.torch_compute",
+                    )
+                    for op in self._forbidden[:20]
+                ),
+            )
         if not own_work:
             return CheckFailed(
                 "rule.no_own_kernel",
@@ -236,6 +244,7 @@ class Checker:
         command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes)
         ran = self.answer(candidate, command, protocol.Ran, "run", placed.fds)
         self._operators = ran.operators
+        self._note_forbidden(ran.operators)
         self.peak_memory = ran.peak_memory or None
         self.expect_outputs(ran.outputs, placed.outputs)
         given = self._buffers()[0]
@@ -249,6 +258,15 @@ class Checker:
                 "check.output_aliases_input", "an output lies in an input's memory", ran=True
             )
         return self.taken(placed)
+
+    def _note_forbidden(self, operators: Sequence[protocol.Operator]) -> None:
+        """Keeps what `strict` does not allow, of every run: a candidate may tell them apart."""
+        if self._forbidden:
+            return
+        scalars = [op for op in operators if "_local_scalar_dense" in op.name]
+        self._forbidden = [op for op in operators if op.kind in ("compute", "host")]
+        if len(scalars) > _MAX_SCALARS_TO_HOST:
+            self._forbidden += scalars
 
     def place(self, inputs: Sequence[Any], wanted: Sequence[OutputSpec] | None = None) -> Placed:
         """Copies inputs to where the candidate finds them, and poisons where outputs go.
@@ -426,8 +444,8 @@ class Checker:
             reason = failure_reason(answer.message) or reason
         return CheckFailed(
             reason,
-            f"{answer.kind}: {answer.message}",
-            diagnostics=answer.diagnostics,
+            f"{answer.kind}: {answer.message}"[:_MAX_MESSAGE],
+            diagnostics=[d for d in answer.diagnostics[:20] if 0 <= d.line < 2**31],
             ran=phase == "run",
-            output=answer.output,
+            output=answer.output[-_MAX_OUTPUT:],
         )

@@ -53,7 +53,7 @@ def emulated_counters(
     foreign: dict[str, list[Operator]] = {}
     for operator in operators:
         # Creating an uninitialised tensor launches nothing.
-        if not (operator.kind == "create" and "empty" in operator.name):
+        if operator.kind != "own" and not (operator.kind == "create" and "empty" in operator.name):
             foreign.setdefault(operator.name, []).append(operator)
     for name, calls in foreign.items():
         time = sum(operator_seconds(device, call.flops, call.bytes) for call in calls)
@@ -81,14 +81,23 @@ def _launch_seconds(device: DeviceModel, launch: Launch) -> float:
     counts = _sums([launch])
     if launch.owner == "library":
         nbytes = counts["dram_bytes_read"] + counts["dram_bytes_written"]
-        return operator_seconds(device, launch.flops, nbytes)
-    return kernel_seconds(device, math.prod(launch.grid), counts)
+        seconds = operator_seconds(device, launch.flops * launch.repeats, nbytes)
+    else:
+        seconds = kernel_seconds(device, math.prod(launch.grid), counts)
+    return seconds + (launch.repeats - 1) * device.launch_seconds
 
 
 def _row(
     name: str, owner: str, times: Sequence[float], launches: Sequence[Launch]
 ) -> KernelCounters:
-    return KernelCounters(name, owner, len(launches), math.fsum(times), 0.0, _values(launches))
+    return KernelCounters(
+        name,
+        owner,
+        sum(launch.repeats for launch in launches),
+        math.fsum(times),
+        0.0,
+        _values(launches),
+    )
 
 
 def _sums(launches: Sequence[Launch]) -> dict[str, float]:

@@ -8,6 +8,7 @@ calls of `torch.cuda` do what they would where everything is synchronous.
 from __future__ import annotations
 
 import contextlib
+import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,8 +30,11 @@ def _is_cuda_device(value: Any) -> bool:
     return isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
 
 
+_IS_CUDA = vars(torch._C.TensorBase)["is_cuda"].__get__
+_DEVICE = vars(torch._C.TensorBase)["device"].__get__
 # What brings a tensor's values to the host.
 _TO_HOST: frozenset[Any] = frozenset({torch.Tensor.cpu, torch.Tensor.tolist})
+_HAS_EXCHANGE_API = hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
 _TO_NUMPY = frozenset({"numpy", "__array__"})
 
 
@@ -55,6 +59,8 @@ class CudaIsCpu(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.Tensor.cuda:
             return args[0]
+        if getattr(func, "__name__", "") == "__dlpack__" and _HAS_EXCHANGE_API:
+            self.to_host.append("__dlpack__")  # the stand-in headers take another way
         if getattr(func, "__name__", "") in _TO_NUMPY:
             raise TypeError(
                 "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the "
@@ -62,8 +68,10 @@ class CudaIsCpu(TorchFunctionMode):
             )
         if func in _TO_HOST or (func is torch.Tensor.to and _names_the_cpu(args, kwargs)):
             self.to_host.append(getattr(func, "__name__", "to"))
-        if func is torch.Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
+        if func == _IS_CUDA:
             return True
+        if func == _DEVICE:
+            return torch.device("cuda", 0)
         if any(map(_is_cuda_device, args)):
             args = tuple("cpu" if _is_cuda_device(arg) else arg for arg in args)
         if _is_cuda_device(kwargs.get("device")):
@@ -71,6 +79,28 @@ class CudaIsCpu(TorchFunctionMode):
         if kwargs.get("pin_memory"):
             kwargs = {**kwargs, "pin_memory": False}
         return func(*args, **kwargs)
+
+
+class _Event:
+    """A moment; what is between two of them is the host's time, for everything is synchronous."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._time = time.perf_counter()
+
+    def record(self, stream: Any = None) -> None:
+        self._time = time.perf_counter()
+
+    def elapsed_time(self, end: _Event) -> float:
+        return (end._time - self._time) * 1e3
+
+    def synchronize(self) -> None:
+        return
+
+    def wait(self, stream: Any = None) -> None:
+        return
+
+    def query(self) -> bool:
+        return True
 
 
 class _Stream:
@@ -134,6 +164,7 @@ def emulated_cuda() -> Iterator[CudaIsCpu]:
         "stream": lambda stream=None: contextlib.nullcontext(),
         "device": lambda device=None: contextlib.nullcontext(),
         "Stream": _Stream,
+        "Event": _Event,
         "get_device_name": _constant("kernelgym emulator"),
         "get_device_capability": _constant((9, 0)),
         "get_device_properties": _properties,

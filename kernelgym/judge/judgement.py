@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import pathlib
 import posixpath
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +18,7 @@ import torch
 
 from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
+from kernelgym.errors import RecordError
 from kernelgym.judge import baselines, protocol
 from kernelgym.judge.check import Checker, CheckFailed, Observed
 from kernelgym.judge.confinement import candidate_policy
@@ -56,6 +59,8 @@ _WRONG_VALUES = ("race.", "memory.uninitialised")
 _CODES = {"unsupported": "emulator.unsupported"}
 _ACCESS_BUDGET = 100_000_000
 _PERMUTED_ORDER = 7
+# Of a task's inputs, parameters and outputs; some tasks have parts that need not be read.
+_LEAST_TRAFFIC = 0.25
 
 
 class PlaceNames(NamedTuple):
@@ -124,13 +129,16 @@ class Judgement:
             failure = error
         if failure is not None and not failure.ran:
             return self._failed(failure, checker.correctness)
-        observed, report = self._observe(checker)
+        observed, report, unlike = self._observe(checker)
+        failure = failure or unlike
         if report is not None:
             if any(launch.owner == "own" and not launch.checked for launch in report.launches):
                 failure = CheckFailed("rule.instrumentation", "a kernel ran uninstrumented")
             # The instrumented run knows causes; a wrong value is only their effect.
             failure = self._found(report, observed) or failure
-        failure = failure or checker.rule_failure(report is None or bool(report.launches))
+        failure = failure or checker.rule_failure(
+            report is None or self._did_the_work(report, reference)
+        )
         if failure is not None:
             return self._failed(failure, checker.correctness)
         if report is None or observed is None:
@@ -143,6 +151,19 @@ class Judgement:
             counters, coverage = emulated_counters(
                 EMULATED_DEVICE, report.launches, observed.operators
             )
+            moved = sum(operator.bytes for operator in observed.operators) + sum(
+                counters.total.get(name) or 0.0
+                for name in ("dram_bytes_read", "dram_bytes_written")
+            )
+            if not counters.sampled and moved < _LEAST_TRAFFIC * reference.facts.min_bytes:
+                return self._failed(
+                    CheckFailed(
+                        "cheat.physics",
+                        f"forward moved {moved:.0f} bytes, of at least {reference.facts.min_bytes} "
+                        "that the task has to move",
+                    ),
+                    checker.correctness,
+                )
             timing = self._timing(counters, reference)
         return self._make(
             Outcome.CORRECT,
@@ -156,25 +177,47 @@ class Judgement:
 
     # --- the emulator's phases ---------------------------------------------------------------
 
-    def _observe(self, checker: Checker) -> tuple[Observed | None, EmulatorReport | None]:
-        """The instrumented run: memory errors, races and counts."""
+    def _observe(
+        self, checker: Checker
+    ) -> tuple[Observed | None, EmulatorReport | None, CheckFailed | None]:
+        """The instrumented run: memory errors, races and counts, and whether its values are right."""
+        observed: Observed | None = None
+        failure: CheckFailed | None = None
+        gone = (protocol.CandidateGone, protocol.CandidateTimeout)
         with self._phase("count"), self._candidate("checked") as candidate:
-            observed: Observed | None = None
             try:
                 observed = checker.observe(candidate)
+            except CheckFailed as error:
+                failure = error  # the findings that led to it may still be had
+            try:
                 answer = candidate.ask(protocol.FetchReport(), protocol.Report)
-            except CheckFailed:
-                # An exception in forward: the findings that led to it may still be had.
-                try:
-                    answer = candidate.ask(protocol.FetchReport(), protocol.Report)
-                except (protocol.CandidateGone, protocol.CandidateTimeout):
-                    return None, None
-            except (protocol.CandidateGone, protocol.CandidateTimeout):
-                return None, None
+            except gone:
+                return None, None, failure
         if isinstance(answer, protocol.Failed):
-            return observed, None
-        kit = self._service.emulator()
-        return observed, parse_report(answer.text, map_place=self._place, hidden=(kit.directory,))
+            return observed, None, failure
+        hidden = (self._service.emulator().directory,)
+        modules = {path for result in self._builds for _, path in result.libraries}
+        try:
+            report = parse_report(
+                answer.text, map_place=self._place, hidden=hidden, modules=modules
+            )
+        except RecordError:
+            # It comes out of the candidate's process, which must have written over it.
+            return None, None, CheckFailed("run.died", "the emulator's report was destroyed")
+        return observed, report, failure
+
+    def _did_the_work(self, report: EmulatorReport, reference: Reference) -> bool:
+        """Whether the candidate's kernels and library calls can have made the outputs.
+
+        A decoy is told by what it writes: under `strict` at least half of the outputs' bytes.
+        """
+        if self._config.ruleset != "strict" or any(launch.sampled for launch in report.launches):
+            return bool(report.launches)
+        wanted = sum(
+            math.prod(spec.shape) * spec.dtype.itemsize for spec in reference.output_specs()
+        )
+        written = sum(launch.counts.get("dram_write_bytes", 0) for launch in report.launches)
+        return bool(report.launches) and written >= wanted / 2
 
     def _place(self, file: str, line: int) -> tuple[str, int]:
         """Where in the workspace a compiled file and line come from."""
@@ -195,6 +238,7 @@ class Judgement:
             if finding.severity == "error"
             # Where blocks were left out, what they would have written is missing.
             and not (sampled and finding.code == "memory.uninitialised")
+            and not (self._config.ruleset != "strict" and finding.code == "memory.host_copy")
         ]
         if not findings:
             return None
@@ -209,12 +253,13 @@ class Judgement:
         return CheckFailed(code, first.text, diagnostics=tuple(findings), ran=True)
 
     def _timing(self, counters: Counters, reference: Reference) -> Timing:
-        seconds = counters.total.time
+        light = light_seconds(EMULATED_DEVICE, reference.facts.flops, reference.facts.min_bytes)
+        # The counts know nothing of arithmetic: nothing is faster than light.
+        seconds = max(counters.total.time, light)
         calls = baselines.reference_operators(self._task, self._size, train=reference.train)
         eager = baselines.eager_seconds(EMULATED_DEVICE, calls)
         compiled = baselines.compile_seconds(EMULATED_DEVICE, calls)
         asked = self._config.baselines
-        light = light_seconds(EMULATED_DEVICE, reference.facts.flops, reference.facts.min_bytes)
         return Timing(
             candidate=_modelled(seconds),
             eager=_modelled(eager) if "eager" in asked else None,
@@ -239,7 +284,7 @@ class Judgement:
                 candidate.setup(self._setup(variant, scratch))
                 yield candidate
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            _remove(scratch)
 
     def _setup(self, variant: str, scratch: pathlib.Path) -> protocol.Setup:
         kit = self._service.emulator()
@@ -258,9 +303,12 @@ class Judgement:
         )
 
     def _build(self, request: BuildRequest) -> BuildResult:
-        # The candidate's word is taken for what to compile, not for the workspace it comes from.
+        # The candidate's word is taken for what to compile, and for files that it wrote itself, not
+        # for the workspace.
         target = build_target(self._device)
-        request = dataclasses.replace(request, files=self._files, target=target)
+        known = {file.path for file in self._files}
+        written = tuple(file for file in request.files if file.path not in known)
+        request = dataclasses.replace(request, files=(*self._files, *written), target=target)
         with self._phase("build"):
             result = self._service.build(request, timeout=self._config.build_timeout)
             if self._config.nvcc_check and target == "emulator" and result.status == "ok":
@@ -284,11 +332,12 @@ class Judgement:
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        started = time.monotonic()
+        # Phases are disjoint: a build inside the check is not the check's time.
+        started, inner = time.monotonic(), sum(self._seconds.values())
         try:
             yield
         finally:
-            spent = time.monotonic() - started
+            spent = time.monotonic() - started - (sum(self._seconds.values()) - inner)
             self._seconds[name] = self._seconds.get(name, 0.0) + spent
 
     # --- verdicts ----------------------------------------------------------------------------
@@ -369,6 +418,14 @@ class Judgement:
                 d for result in first for d in result.diagnostics if d.severity == "warning"
             ),
         )
+
+
+def _remove(folder: pathlib.Path) -> None:
+    """Removes a scratch folder, however deep a candidate has made it."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        subprocess.run(["rm", "-rf", "--", str(folder)], check=False)
 
 
 def _modelled(seconds: float) -> Measurement:

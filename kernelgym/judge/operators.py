@@ -32,6 +32,10 @@ _CREATE = frozenset(
 _MOVE = frozenset(
     {"clone", "copy_", "copy", "_to_copy", "contiguous", "_local_scalar_dense", "set_", "detach_"}
 )
+# Taken when this module is imported, before any candidate could add its own.
+_TORCHS_NAMESPACES = frozenset(
+    name.split("::")[0] for name in torch._C._dispatch_get_all_op_names()
+) | {"prims"}
 _VIEWS_WITHOUT_ALIAS_INFO = frozenset(
     {"_unsafe_view", "_reshape_alias", "is_same_size", "sym_size"}
 )
@@ -44,7 +48,8 @@ def operator_kind(func: Any) -> str:
     if func.namespace == "prim":
         return "view"
     if func.namespace != "aten":
-        return "own"  # a custom operator: its kernels are counted where they are launched
+        # A candidate's custom operator: its kernels are counted where they are launched.
+        return "compute" if func.namespace in _TORCHS_NAMESPACES else "own"
     if name in _CREATE:
         return "create"
     if name in _MOVE:
@@ -55,6 +60,12 @@ def operator_kind(func: Any) -> str:
     ):
         return "view"
     return "compute"
+
+
+def _is_bookkeeping(out: Any) -> bool:
+    """Whether all results are single whole numbers, such as a count of batches seen."""
+    leaves = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+    return bool(leaves) and all(t.dim() == 0 and not t.is_floating_point() for t in leaves)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +124,8 @@ class OperatorRecorder(TorchDispatchMode):
         kind = operator_kind(func)
         if kind == "move" and _devices(out) == {"cpu"} and "cuda" in _devices((args, kwargs)):
             kind = "host"
+        if kind == "compute" and _is_bookkeeping(out):
+            kind = "view"
         reads = self._tensors((args, kwargs or {}))
         writes = self._tensors(out)
         counter: Callable[..., int] | None = flop_registry.get(func._overloadpacket)

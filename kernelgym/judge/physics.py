@@ -30,6 +30,9 @@ class DeviceModel:
         atomic_rate: Atomic operations per second on distinct addresses, whole device.
         atomic_latency: Seconds between two atomic operations on one address.
         barrier_cycles: Cycles that a block-wide barrier costs its block.
+        memory_latency: Seconds from a request to global memory to its answer.
+        requests_in_flight: Requests that one warp can have under way.
+        resident_warps: Warps that a multiprocessor runs at a time.
     """
 
     name: str
@@ -43,6 +46,9 @@ class DeviceModel:
     atomic_rate: float = 2e10
     atomic_latency: float = 2e-9
     barrier_cycles: float = 30.0
+    memory_latency: float = 4e-7
+    requests_in_flight: float = 8.0
+    resident_warps: int = 64
 
 
 # A small imaginary GPU. Its memory is slow beside its launch cost, so that at the `small` sizes,
@@ -74,14 +80,15 @@ def kernel_seconds(device: DeviceModel, blocks: int, counts: Mapping[str, float]
 
     The slowest of: compulsory DRAM traffic, sectors through L2, issue of memory requests (shared
     memory with its bank conflicts included), atomics, and barriers; a grid with fewer blocks than
-    multiprocessors uses only as many of those. Arithmetic is not counted by the emulator, so a
+    multiprocessors uses only as many of those, and few warps wait for memory one request after
+    another. Arithmetic is not counted by the emulator, so a
     kernel bound by arithmetic alone is modelled too fast; loads per FLOP stand in for it.
 
     Args:
         device: Whose rates.
         blocks: Blocks in the grid.
         counts: `dram_bytes_read`, `dram_bytes_written`, `sectors`, `requests`,
-            `shared_wavefronts`, `atomics`, `atomic_serialisations` and `barriers` of the launch.
+            `shared_wavefronts`, `warps`, `atomics`, `atomic_serialisations` and `barriers` of the launch.
 
     Returns:
         Seconds, the launch included.
@@ -100,5 +107,9 @@ def kernel_seconds(device: DeviceModel, blocks: int, counts: Mapping[str, float]
     atomics = count("atomics") / device.atomic_rate + count("atomic_serialisations") * (
         device.atomic_latency / device.multiprocessors
     )
-    slowest = max(dram, through_l2, issue, barriers, atomics)
-    return device.launch_seconds + slowest / used
+    slowest = max(dram, through_l2, issue, barriers, atomics) / used
+    # A warp has few requests under way at a time: too few warps cannot hide memory's latency.
+    warps = max(count("warps"), 1.0)
+    waves = -(-warps // (device.multiprocessors * device.resident_warps))
+    latency = count("requests") / warps * waves * device.memory_latency / device.requests_in_flight
+    return device.launch_seconds + max(slowest, latency)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kernelgym.config import JudgeConfig
-from kernelgym.errors import EnvironmentFault, RecordError
+from kernelgym.errors import EnvironmentFault, KernelGymError, RecordError
 from kernelgym.judge.judge import Judge
 from kernelgym.judge.sources import find_task, source_hash, workspace_files
 from kernelgym.judge.verdict import Verdict, from_json, to_json
@@ -79,6 +79,8 @@ def evaluate_many(
                         store.append(verdict)
                 except EnvironmentFault as fault:
                     results[futures[future]] = fault
+                except KernelGymError as error:  # whatever it is, it is this job's alone
+                    results[futures[future]] = EnvironmentFault(str(error))
                 done += 1
                 if progress is not None:
                     progress(done, len(todo))

@@ -29,6 +29,7 @@ __all__ = ["CandidateProcess", "Zygote"]
 
 _START_SECONDS = 120.0
 _END_SECONDS = 5.0
+_MAX_BUILDS = 32  # their time is not the candidate's, so their number is limited
 AnswerT = TypeVar("AnswerT")
 
 
@@ -219,6 +220,8 @@ class CandidateProcess:
             finally:
                 self._left -= time.monotonic() - started
             if isinstance(answer, protocol.BuildAsked):
+                if len(self.builds) >= _MAX_BUILDS:
+                    raise protocol.CandidateTimeout
                 result = self._build(answer.request)
                 self.builds.append(result)
                 self._channel.command(protocol.Built(result))

@@ -13,7 +13,7 @@ import pickle
 import socket
 import struct
 import time
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -52,6 +52,7 @@ __all__ = [
     "Timed",
 ]
 
+_SEND_SECONDS = 10.0
 MAX_ANSWER_BYTES = 64 * 2**20
 _HEADER = struct.Struct("<Q")
 
@@ -188,6 +189,9 @@ Command = (
 # --- answers, candidate to grader ------------------------------------------------------------
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
 class BuildAsked(msgspec.Struct, tag=True, frozen=True):
     """The candidate asks for a build; answered by `Built`."""
 
@@ -230,9 +234,9 @@ class Operator(msgspec.Struct, frozen=True):
 
     name: str
     file: str
-    line: int
-    bytes: int
-    flops: int
+    line: Count
+    bytes: Count
+    flops: Count
     kind: str  # "create", "move", "compute", or "host": it brought values to the host
 
 
@@ -312,6 +316,8 @@ class Channel:
         Raises:
             CandidateGone: Nobody listens any more.
         """
+        # One that does not read may not keep the grader waiting.
+        self._socket.settimeout(_SEND_SECONDS)
         self._send(pickle.dumps(message), fds)
 
     def answer(self, timeout: float) -> Answer:

@@ -192,6 +192,12 @@ _TABLE = (
         "Do the work in a kernel; copy with cudaMemcpy what the host has to know.",
     ),
     Reason(
+        "memory.host_copy",
+        Outcome.REJECTED,
+        "C++ code of the host copied a tensor's values to the host, more than 4 KB in one forward.",
+        "Keep values on the device and compute there.",
+    ),
+    Reason(
         "arithmetic.division_by_zero",
         Outcome.RUNTIME_ERROR,
         "A kernel divided a whole number by zero.",

@@ -29,6 +29,7 @@ _CUDA_SUFFIXES = (".cu", ".cuh", ".cpp", ".h", ".hpp", ".inl")
 _HARMLESS_MODULES = frozenset(
     {
         "Module",
+        "Sequential",
         "ModuleList",
         "ModuleDict",
         "ParameterList",

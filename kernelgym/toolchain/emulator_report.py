@@ -5,8 +5,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -15,7 +16,9 @@ from kernelgym.toolchain.build import Diagnostic
 
 __all__ = ["EmulatorReport", "Launch", "locate", "parse_report"]
 
-Triple = tuple[int, int, int]
+# A report comes out of a candidate's process: numbers are bounded before anything is made of them.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Triple = tuple[Count, Count, Count]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Launch:
         checked: Whether accesses were watched; without, `counts` is empty.
         completed: Whether it ran to its end.
         sampled: Whether only some of its blocks were watched, and counts are scaled up.
+        repeats: How many equal launches this one stands for; `counts` is their sum.
         counts: Counts by name, such as `"global_load_sectors"`; of a library's call, the bytes that
             it has to move.
     """
@@ -47,11 +51,12 @@ class Launch:
     shared_static: int
     shared_dynamic: int
     owner: str
-    flops: int
+    flops: Count
     checked: bool
     completed: bool
     sampled: bool
-    counts: dict[str, int]
+    counts: dict[str, Count]
+    repeats: Count = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +78,7 @@ class EmulatorReport:
 
 class _Where(msgspec.Struct, frozen=True):
     module: str
-    offset: int
+    offset: Count
 
 
 class _Other(msgspec.Struct):
@@ -101,6 +106,7 @@ class _Report(msgspec.Struct):
 
 
 Place = tuple[str, int]
+_MAX_FINDINGS = 20
 
 
 def parse_report(
@@ -108,6 +114,7 @@ def parse_report(
     *,
     map_place: Callable[[str, int], Place] | None = None,
     hidden: Iterable[Path | str] = (),
+    modules: Collection[str] | None = None,
 ) -> EmulatorReport:
     """Reads a report and finds the source lines of its findings.
 
@@ -116,6 +123,8 @@ def parse_report(
         map_place: Turns a compiled file and line into those of the workspace.
         hidden: Directories whose files are not a candidate's, such as the kit's: a finding inside a
             function from there is placed at the call.
+        modules: The libraries that may be looked into; by default all that the report names. A
+            report is a candidate's word, and `addr2line` reads whatever it is given.
 
     Raises:
         RecordError: The text is not a report.
@@ -125,6 +134,11 @@ def parse_report(
         report = msgspec.json.decode(text, type=_Report)
     except msgspec.DecodeError as error:
         raise RecordError(f"expected the emulator's report as JSON, got: {error}") from error
+    del report.findings[_MAX_FINDINGS:]
+    for finding in report.findings:
+        for part in (finding, finding.other):
+            if part is not None and part.where is not None and modules is not None:
+                part.where = part.where if part.where.module in modules else None
     wanted = [finding.where for finding in report.findings]
     wanted += [finding.other.where for finding in report.findings if finding.other]
     places = locate({where for where in wanted if where}, hidden=hidden)

@@ -56,7 +56,8 @@ __all__ = ["BuildService"]
 
 _RECORD = "build.json"
 _FORMAT = 1
-_MAX_SOURCE_CHARACTERS = 16 * 2**20
+_MAX_SOURCE_CHARACTERS = 5 * 2**20
+_MAX_INLINE_CHARACTERS = 2**20
 _MAX_PATH = 200
 # No absolute path, nothing that is taken for a flag or ends a #line directive's string.
 _PLAIN_PATH = re.compile(r"(?![/-])[^\x00-\x1f\x7f\ud800-\udfff\"\\]+")
@@ -405,6 +406,10 @@ def _unsafe_paths(request: BuildRequest) -> tuple[Diagnostic, ...]:
         for path in wrong
     ]
     texts = (*request.cpp_sources, *request.cuda_sources, *(file.text for file in request.files))
+    inline = sum(map(len, (*request.cpp_sources, *request.cuda_sources)))
+    if inline > _MAX_INLINE_CHARACTERS:
+        text = f"expected at most {_MAX_INLINE_CHARACTERS} characters of inline source"
+        found.append(Diagnostic("", 0, 0, "error", text))
     if sum(map(len, texts)) > _MAX_SOURCE_CHARACTERS:
         text = f"expected at most {_MAX_SOURCE_CHARACTERS} characters of source"
         found.append(Diagnostic("", 0, 0, "error", text))

@@ -62,7 +62,8 @@ def test_an_unwritten_tail_is_incorrect(judge):
     kernel = RELU_KERNEL.replace("if (i < n)", "if (i < n - 100)")
     verdict = judge.evaluate("L1/19", candidate(kernel))
     assert verdict.outcome is Outcome.INCORRECT
-    assert verdict.reason == "check.not_finite"
+    assert verdict.reason == "check.tail"
+    assert "never written" in verdict.message
 
 
 REVERSE = """

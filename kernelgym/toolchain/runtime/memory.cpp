@@ -27,6 +27,7 @@ constexpr size_t kAlignment = 256;  // cudaMalloc's
 constexpr size_t kLeastGuard = 4096;
 constexpr size_t kMostGuard = 1 << 20;
 constexpr uintptr_t kNullPage = 1 << 16;
+constexpr size_t kMostToHost = 4096;  // bytes that forward may copy to the host: flags, sizes
 constexpr size_t kHugePages = 8 << 20;  // shadows of this size are usually touched throughout
 
 // An access beyond an allocation's end should not land in the next one: larger ones have wider
@@ -54,6 +55,16 @@ void add_region(std::unique_ptr<Region> region) {
 void erase(uintptr_t low) {
   regions.erase(low);
   ++region_generation;
+}
+
+// A copy inside the device costs what a library's call of the same traffic would.
+void record_copy(size_t bytes) {
+  LaunchRecord call;
+  call.kernel = "cudaMemcpy";
+  call.grid = call.block = dim3(1, 1, 1);
+  call.library = call.checked = call.completed = true;
+  call.counts.dram_read_bytes = call.counts.dram_write_bytes = bytes;
+  launch_records.push_back(call);
 }
 
 }  // namespace
@@ -263,6 +274,10 @@ extern "C" int kgemu_host_copy(void* target, int target_is_device, const void* s
   Region* to = target_is_device ? device_range("copy to the device", target, bytes) : nullptr;
   if ((source_is_device && !from) || (target_is_device && !to)) return kInvalidValue;
   std::memmove(target, source, bytes);
+  if (hot.host && from && !to && bytes > kMostToHost) {
+    kgemu_finding("memory.host_copy", "a copy of a tensor's values to the host");
+  }
+  if (hot.host && from && to) record_copy(bytes);
   auto low = reinterpret_cast<uintptr_t>(target);
   auto origin = reinterpret_cast<uintptr_t>(source);
   // Copying memory never written is no fault; reading the copy is, as far as it is still known.

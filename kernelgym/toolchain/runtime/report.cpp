@@ -14,7 +14,7 @@
 //   last_error  a cudaError_t number
 //   printf      what kernels printed, at most 64 KiB
 // Codes: memory.out_of_bounds, memory.uninitialised, memory.misaligned, memory.stack_overflow,
-// memory.invalid_free, memory.host_access, race.shared, race.global, barrier.deadlock, barrier.divergent, warp.mask,
+// memory.invalid_free, memory.host_access, memory.host_copy, race.shared, race.global, barrier.deadlock, barrier.divergent, warp.mask,
 // launch.configuration, launch.shared_memory, arithmetic.division_by_zero, assert, trap, unsupported.
 #include <dlfcn.h>
 #include <stdarg.h>
