@@ -12,22 +12,28 @@ kept in `tasks/audit.json`; `docs/audit.md` explains it.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import datetime
 import gc
-import json
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import msgspec
 import torch
 
 from kernelgym import __version__, tasks
 from kernelgym.config import PROTOCOLS, JudgeConfig
-from kernelgym.errors import KernelGymError, RecordError, UsageError
+from kernelgym.errors import KernelGymError
+from kernelgym.judge.audit_records import (
+    RECORDS,
+    ProtocolAudit,
+    TaskAudit,
+    clean_ids,
+    load,
+    merge,
+    save,
+)
 from kernelgym.judge.correctness import Expected, compare, fixed_tolerance
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.salt import Salt
@@ -46,9 +52,6 @@ __all__ = [
     "save",
 ]
 
-RECORDS = pathlib.Path(tasks.__file__).parent / "audit.json"
-"""Where the records of the catalogue are kept."""
-
 _WEAK = {
     "L1": "4 6 19 20 23 24 27 28 31 32 33 34 35 37 38 39 40 49 53 90 94 95 96 97 98 99 100",
     "L2": "8 9 22 23 36 38 42 44 45 49 51 56 58 64 65 66 80 83 84 89 91",
@@ -64,69 +67,6 @@ _CHUNK = 1 << 26
 
 # Answers that are the task itself and no shortcut: multiplying a matrix by a number is a·x + b.
 _NO_SHORTCUT = {"L1/5": ("affine",)}
-
-
-@dataclasses.dataclass(frozen=True)
-class ProtocolAudit:
-    """What passed under one rule.
-
-    Attributes:
-        protocol: One of `kernelgym.config.PROTOCOLS`.
-        tolerance: Of a fixed rule, relative and absolute; None for the error budget. `kernelbench`
-            is tried with both of its tolerances, 1e-4 and (for half types) 1e-2.
-        passing: Names of the answers that passed every draw.
-    """
-
-    protocol: str
-    tolerance: float | None
-    passing: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class TaskAudit:
-    """What was found for one task at one size.
-
-    Attributes:
-        task: Its id.
-        size: Which shapes.
-        device: Model name of the device, or `"cpu"`.
-        date: Day of the audit, ISO 8601, UTC.
-        versions: Of torch and kernelgym.
-        draws: Number of draws that an answer had to pass.
-        seconds: What the audit took.
-        results: One entry a rule; none where `error` says why.
-        error: Why the reference could not be run; `""` where it could.
-    """
-
-    task: str
-    size: str
-    device: str
-    date: str
-    versions: dict[str, str]
-    draws: int
-    seconds: float
-    results: tuple[ProtocolAudit, ...]
-    error: str = ""
-
-    def passing(self, protocol: str, tolerance: float | None = None) -> tuple[str, ...]:
-        """The answers that passed under a protocol.
-
-        Args:
-            protocol: One of `kernelgym.config.PROTOCOLS`.
-            tolerance: Which of a protocol's tolerances; None for the one of fp32.
-
-        Raises:
-            UsageError: The record has no such entry.
-        """
-        if tolerance is None:
-            tolerance = fixed_tolerance(protocol, "default")
-        for result in self.results:
-            if (result.protocol, result.tolerance) == (protocol, tolerance):
-                return result.passing
-        raise UsageError(
-            f"expected a protocol and tolerance that {self.task} was audited under at {self.size}, "
-            f"got {protocol!r} and {tolerance}"
-        )
 
 
 def audit(
@@ -210,77 +150,6 @@ def audit_all(
         if progress is not None:
             progress(record)
     return records
-
-
-def load(path: pathlib.Path = RECORDS) -> dict[tuple[str, str], TaskAudit]:
-    """The records of a file, by (task, size).
-
-    Raises:
-        RecordError: It cannot be read, or is not a file of records.
-    """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        records = msgspec.convert(document["records"], tuple[TaskAudit, ...])
-    except (OSError, ValueError, KeyError, TypeError, msgspec.ValidationError) as error:
-        raise RecordError(f"{path}: expected a file of audit records, got: {error}") from error
-    return {(record.task, record.size): record for record in records}
-
-
-def save(records: Mapping[tuple[str, str], TaskAudit], path: pathlib.Path = RECORDS) -> None:
-    """Writes records to a file, one a line, in the order of the catalogue."""
-    ordered = sorted(records.values(), key=lambda r: (_order(r.task), r.size))
-    lines = [json.dumps(dataclasses.asdict(record)) for record in ordered]
-    body = ",\n".join(lines)
-    text = f'{{"answers": {json.dumps(ANSWERS)},\n"records": [\n{body}\n]}}\n'
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
-
-
-def merge(source: pathlib.Path, target: pathlib.Path = RECORDS) -> int:
-    """Takes the records of one file into another; returns how many.
-
-    A record without an error is not replaced by one with an error.
-
-    Raises:
-        RecordError: One of them is not a file of records.
-    """
-    new = load(source)
-    records = load(target) if target.exists() else {}
-    taken = {
-        key: record
-        for key, record in new.items()
-        if not record.error or key not in records or records[key].error
-    }
-    save({**records, **taken}, target)
-    return len(taken)
-
-
-def clean_ids(protocol: str = "audited", path: pathlib.Path = RECORDS) -> tuple[str, ...]:
-    """The tasks that a protocol can score: no trivial answer passed, at any size audited.
-
-    Scores are reported twice: over all 250 tasks, and over these.
-
-    Args:
-        protocol: One of `kernelgym.config.PROTOCOLS`.
-        path: The file of records.
-
-    Raises:
-        UsageError: No such protocol, or a task was not audited at any size.
-        RecordError: The file is not one of records.
-    """
-    if protocol not in PROTOCOLS:
-        raise UsageError(f"protocol: expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
-    records = load(path)
-    clean = []
-    for task_id in tasks.ids():
-        own = [r for (known, _), r in records.items() if known == task_id and not r.error]
-        if not own:
-            raise UsageError(f"{path}: expected an audit of {task_id}, got none")
-        unscorable = tasks.get(task_id).judge_statement("UNSCORABLE", "")
-        if not unscorable and not any(record.passing(protocol) for record in own):
-            clean.append(task_id)
-    return tuple(clean)
 
 
 class _Rule:
@@ -407,11 +276,6 @@ def _release(device: torch.device) -> None:
     if device.type == "cuda":
         gc.collect()
         torch.cuda.empty_cache()
-
-
-def _order(task_id: str) -> tuple[str, int, str]:
-    level, _, number = task_id.partition("/")
-    return level, int(number) if number.isdigit() else 0, task_id
 
 
 def _chosen(names: Sequence[str]) -> list[tasks.Task]:

@@ -287,7 +287,8 @@ class _Candidate:
     def _restore_state(self) -> None:
         """Puts the weights back without a call of anything that the candidate could override."""
         module = torch.nn.Module
-        own = dict(module.named_parameters(self._model, remove_duplicate=False))
+        own: dict[str, torch.Tensor] = {}
+        own.update(module.named_parameters(self._model, remove_duplicate=False))
         own.update(module.named_buffers(self._model, remove_duplicate=False))
         for key, value in self._state.items():
             torch.Tensor.copy_(own[key], value)

@@ -13,44 +13,17 @@ from kernelgym.judge import protocol
 from kernelgym.judge.buffers import Buffer, dtype_name, layout
 from kernelgym.judge.correctness import Comparison, Expected, compare
 from kernelgym.judge.device import failure_reason, new_buffer, settle
+from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import OutputSpec, Reference
-from kernelgym.judge.verdict import Correctness, Diagnostic
+from kernelgym.judge.rules import Evidence
+from kernelgym.judge.verdict import Correctness
 
-__all__ = ["CheckFailed", "Checker", "Observed", "Placed"]
+__all__ = ["Checker", "Observed", "Placed"]
 
-_MAX_SCALARS_TO_HOST = 16
 _MAX_MESSAGE = 4096
 _MAX_OUTPUT = 16 * 1024
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
-
-
-class CheckFailed(Exception):
-    """A candidate is not correct. Internal to the judge: it ends in a verdict.
-
-    Attributes:
-        reason: Reason code.
-        message: For a reader.
-        diagnostics: Where, if anywhere.
-        ran: Whether a kernel may have run, so that an instrumented run can tell more.
-        output: What the candidate printed.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        message: str,
-        *,
-        diagnostics: Sequence[Diagnostic] = (),
-        ran: bool = False,
-        output: str = "",
-    ) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-        self.diagnostics = tuple(diagnostics)
-        self.ran = ran
-        self.output = output
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +55,7 @@ class Checker:
 
     Attributes:
         correctness: What has been found so far; None before the first comparison.
+        evidence: What ran besides the candidate's own work, for the ruleset.
         protections: What confined the candidate's process, by its own word.
         peak_memory: Device bytes that its last call took, by its own word; None where unknown.
     """
@@ -94,7 +68,7 @@ class Checker:
         self.peak_memory: int | None = None
         self._keys_note = ""
         self._operators: tuple[protocol.Operator, ...] = ()
-        self._forbidden: list[protocol.Operator] = []
+        self.evidence = Evidence()
         self._io: tuple[Buffer, Buffer] | None = None
 
     def check(self, candidate: CandidateProcess) -> None:
@@ -150,43 +124,6 @@ class Checker:
                 ran=True,
             )
         return Observed(self._operators)
-
-    def rule_failure(self, own_work: bool) -> CheckFailed | None:
-        """What the ruleset says of what ran.
-
-        Args:
-            own_work: Whether the candidate launched a kernel or called a library from its C++.
-        """
-        if self._config.ruleset == "strict" and self._forbidden:
-            first = self._forbidden[0]
-            where = f" ({first.file}:{first.line})" if first.line else ""
-            if first.kind != "compute":
-                return CheckFailed(
-                    "rule.host_compute", f"forward took values to the host: {first.name}{where}"
-                )
-            return CheckFailed(
-                "rule.torch_compute",
-                f"forward ran the torch operator {first.name}{where}; under the ruleset 'strict' "
-                "this work belongs in a CUDA kernel of your own",
-                diagnostics=tuple(
-                    Diagnostic(
-                        op.file,
-                        op.line,
-                        0,
-                        "error",
-                        f"ran the torch operator {op.name}",
-                        tool="judge",
-                        code="rule.torch_compute",
-                    )
-                    for op in self._forbidden[:20]
-                ),
-            )
-        if not own_work:
-            return CheckFailed(
-                "rule.no_own_kernel",
-                "forward launched no kernel of yours and called no library from your C++",
-            )
-        return None
 
     # --- steps -------------------------------------------------------------------------------
 
@@ -244,7 +181,7 @@ class Checker:
         command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes)
         ran = self.answer(candidate, command, protocol.Ran, "run", placed.fds)
         self._operators = ran.operators
-        self._note_forbidden(ran.operators)
+        self.evidence.note(ran.operators)
         self.peak_memory = ran.peak_memory or None
         self.expect_outputs(ran.outputs, placed.outputs)
         given = self._buffers()[0]
@@ -258,15 +195,6 @@ class Checker:
                 "check.output_aliases_input", "an output lies in an input's memory", ran=True
             )
         return self.taken(placed)
-
-    def _note_forbidden(self, operators: Sequence[protocol.Operator]) -> None:
-        """Keeps what `strict` does not allow, of every run: a candidate may tell them apart."""
-        if self._forbidden:
-            return
-        scalars = [op for op in operators if "_local_scalar_dense" in op.name]
-        self._forbidden = [op for op in operators if op.kind in ("compute", "host")]
-        if len(scalars) > _MAX_SCALARS_TO_HOST:
-            self._forbidden += scalars
 
     def place(self, inputs: Sequence[Any], wanted: Sequence[OutputSpec] | None = None) -> Placed:
         """Copies inputs to where the candidate finds them, and poisons where outputs go.

@@ -11,9 +11,10 @@ import torch
 
 from kernelgym.errors import EnvironmentFault, SandboxFault
 from kernelgym.judge import protocol
-from kernelgym.judge.check import Checker, CheckFailed
+from kernelgym.judge.check import Checker
 from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.device import build_target, gpu_facts, release_unused
+from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.measuring import Meter
 from kernelgym.judge.ownership import calls_library, owned_kernels, split_by_owner
@@ -41,7 +42,7 @@ class GpuJudgement(Judgement):
                     self._begin(candidate)
                 with self._phase("check"):
                     checker.check(candidate)
-                failure = checker.rule_failure(own_work=True)
+                failure = checker.evidence.failure(self._config.ruleset, own_work=True)
                 if failure is not None:
                     raise failure
                 with self._phase("time"):
@@ -86,7 +87,7 @@ class GpuJudgement(Judgement):
         # Without a profile, what was built is all the evidence there is.
         seen = bool(own) or library
         ran = seen if split is None else split[1].own + split[1].library > 0.0
-        failure = checker.rule_failure(own_work=ran)
+        failure = checker.evidence.failure(self._config.ruleset, own_work=ran)
         if failure is not None:
             raise failure
         return split

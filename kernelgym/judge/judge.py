@@ -13,8 +13,8 @@ from typing import Any
 
 from kernelgym.config import JudgeConfig
 from kernelgym.judge.device import resolve_device
+from kernelgym.judge.emulated_judgement import EmulatedJudgement
 from kernelgym.judge.gpu_judgement import GpuJudgement
-from kernelgym.judge.judgement import Judgement
 from kernelgym.judge.process import Zygote
 from kernelgym.judge.sources import find_task, workspace_files
 from kernelgym.judge.verdict import Verdict
@@ -78,7 +78,7 @@ class Judge:
             UsageError: The task is unknown or the workspace is no workspace.
             EnvironmentFault: The harness, the machine or the reference failed.
         """
-        kind = Judgement if self.device.type == "cpu" else GpuJudgement
+        kind = EmulatedJudgement if self.device.type == "cpu" else GpuJudgement
         return kind(
             find_task(task),
             workspace_files(workspace),

@@ -22,9 +22,10 @@ import torch
 
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import protocol, timing
-from kernelgym.judge.check import Checker, CheckFailed
+from kernelgym.judge.check import Checker
 from kernelgym.judge.correctness import compare
 from kernelgym.judge.device import GpuFacts, arithmetic, settle
+from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.gpu_call import timed_call
 from kernelgym.judge.gpus import floor_seconds, gpu_model
 from kernelgym.judge.physics import light_seconds

@@ -11,8 +11,9 @@ import torch
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import measuring, protocol
 from kernelgym.judge.buffers import dtype_name
-from kernelgym.judge.check import Checker, CheckFailed
+from kernelgym.judge.check import Checker
 from kernelgym.judge.device import GpuFacts
+from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.measuring import Meter
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.salt import Salt
