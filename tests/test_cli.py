@@ -111,6 +111,36 @@ def test_help_waits_for_no_torch() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def _called(command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command line by bash, with `kernelgym` of this interpreter."""
+    shell = f'set -o pipefail; kernelgym() {{ {sys.executable} -m kernelgym.cli "$@"; }}; {command}'
+    return subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (
+            "kernelgym tsks",
+            Exit.USAGE,
+            "kernelgym: No such command 'tsks'. Did you mean 'tasks'?\n",
+        ),
+        ("kernelgym evaluate", Exit.USAGE, "kernelgym: Missing argument 'TASK'.\n"),
+        (
+            "kernelgym show L1/19 >/dev/full",
+            Exit.FAULT,
+            "kernelgym: cannot write the output: No space left on device\n",
+        ),
+        ("kernelgym show L1/19 | true", Exit.CLOSED, ""),
+    ],
+)
+def test_what_goes_wrong_outside_of_a_judgement_is_one_line(
+    command: str, code: Exit, said: str
+) -> None:
+    done = _called(command)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
 def test_every_outcome_has_a_code_of_its_own_and_only_correct_is_zero() -> None:
     codes = {outcome: exit_of(outcome) for outcome in Outcome}
     assert len(set(codes.values())) == len(Outcome)

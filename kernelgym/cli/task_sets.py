@@ -13,6 +13,7 @@ from kernelgym.cli import catalogue
 from kernelgym.cli.console import errors, output
 from kernelgym.cli.exits import guarded
 from kernelgym.feedback import printable
+from kernelgym.writing import writing
 
 __all__ = ["add_to", "audit", "confirm", "load", "synthesize"]
 
@@ -75,7 +76,7 @@ def synthesize(
     from kernelgym.judge.synthesis import synthesize as run
     from kernelgym.judge.synthesis_filters import Criteria
 
-    with _bar("tasks", count) as advance:
+    with writing(out), _bar("tasks", count) as advance:
         manifest = run(
             count,
             seed,
@@ -120,7 +121,8 @@ def confirm(
             else:
                 kept.append(encode(found.record))
             advance(number)
-    out.write_bytes(b"".join(kept))
+    with writing(out):
+        out.write_bytes(b"".join(kept))
     console.print(f"{out}: {len(kept)} of {len(records)} tasks")
 
 
@@ -154,7 +156,8 @@ def load(
         console.print(Text(printable(f"{row.where}: {row.reason}: {row.message}")))
     if out is not None:
         lines = (TaskRecord(id=task.id, text=task.text, name=task.name) for task in report.accepted)
-        out.write_bytes(b"".join(map(encode, lines)))
+        with writing(out):
+            out.write_bytes(b"".join(map(encode, lines)))
     console.print(f"{len(report.accepted)} fit, {len(report.rejected)} rejected")
 
 
