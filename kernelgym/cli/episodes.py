@@ -107,6 +107,8 @@ class _Progress:
         self._show("first turn…")
         if self._terminal:
             self._status.start()
+        else:
+            problem(f"{self._task}, first turn…")
 
     def turn(self, info: dict[str, Any]) -> None:
         said = "no verdict"

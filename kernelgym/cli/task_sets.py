@@ -17,12 +17,17 @@ from kernelgym.writing import writing
 
 __all__ = ["add_to", "audit", "confirm", "load", "synthesize"]
 
+_GROUP_HELP = (
+    "List the tasks, or get more of them.\n\nInto a pipe, the list is a line for each task, its "
+    "columns separated by tabs: id, name, inputs, FLOP of matrix products and convolutions (- "
+    "without any), least bytes moved."
+)
 _SIZE_HELP = "Which shapes: small, medium or full (KernelBench's)."
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the group `tasks`, which lists the tasks when it is called without a command."""
-    group = typer.Typer(invoke_without_command=True, help="List the tasks, or get more of them.")
+    group = typer.Typer(invoke_without_command=True, help=_GROUP_HELP)
 
     @group.callback()
     def tasks(
