@@ -227,10 +227,12 @@ def _play_one(
     start = time.perf_counter()
     try:
         episode = run_episode(env, agent, seed=seed, options={"task": task})
-    except (AgentError, EnvironmentFault) as error:
+    except EnvironmentFault as fault:
         taken = time.perf_counter() - start
-        kind = "failure" if isinstance(error, AgentError) else "fault"
-        return TaskResult(task.id, 0, 0.0, None, seconds=taken, **{kind: str(error)})
+        return TaskResult(task.id, 0, 0.0, None, fault=str(fault), seconds=taken)
+    except AgentError as failure:
+        taken = time.perf_counter() - start
+        return TaskResult(task.id, 0, 0.0, None, failure=str(failure), seconds=taken)
     _keep_solution(root / "solutions" / folder_name(task), episode)
     return TaskResult(
         task.id,

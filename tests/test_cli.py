@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 import subprocess
@@ -12,14 +13,16 @@ from types import TracebackType
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import kernelgym.judge.judge
 from kernelgym import tasks as registry
 from kernelgym._version import __version__
-from kernelgym.cli import app, console
+from kernelgym.cli import app, catalogue, console
 from kernelgym.cli.console import Progress
 from kernelgym.cli.exits import Exit, exit_of
+from kernelgym.cli.verdict_view import panel
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ToolchainFault
 from kernelgym.judge.verdict import (
@@ -30,6 +33,7 @@ from kernelgym.judge.verdict import (
     Verdict,
     from_json,
 )
+from kernelgym.tasks.laws import KINDS, Law
 
 COMMANDS = ("tasks", "show", "evaluate", "watch", "workspace", "run", "report", "doctor", "demo")
 PROBLEM = Diagnostic("model_new.py", 3, 7, "error", "expected ';'", "  x\n  ^", "g++")
@@ -348,6 +352,35 @@ def test_evaluate_really_judges(tmp_path: Path) -> None:
     assert done.returncode == Exit.COMPILE_ERROR, done.stderr
     assert done.stdout.startswith(f"bad.py:{line}:")
     assert "Traceback" not in done.stderr
+
+
+def test_sarif_explains_the_reasons_of_verdicts(
+    runner: CliRunner,
+    candidate: Path,
+    judged: Callable[..., Judgements],
+    make_verdict: Callable[..., Verdict],
+) -> None:
+    judged(make_verdict(Outcome.REJECTED, reason="rule.no_own_kernel", message="no kernel"))
+    result = runner.invoke(app, ["evaluate", "L1/19", str(candidate), "--format", "sarif"])
+    [rule] = json.loads(result.stdout)["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["help"] == {"text": "Launch your kernel in forward."}
+    assert "launched no kernel" in rule["fullDescription"]["text"]
+
+
+def test_a_narrow_terminal_shows_the_whole_foot(make_verdict: Callable[..., Verdict]) -> None:
+    said = io.StringIO()
+    verdict = make_verdict(Outcome.CORRECT, seconds=(("check", 1.25), ("time", 2.0)))
+    Console(file=said, width=40).print(panel(verdict))
+    lines = [line.strip("│ ") for line in said.getvalue().splitlines()]
+    assert "judged in 3.2 s" in " ".join(lines)
+    assert f"size {verdict.provenance.size}," in " ".join(lines)
+
+
+def test_every_law_is_told_in_words() -> None:
+    for kind, count in KINDS.items():
+        said = catalogue._law(Law(kind, (1.5, 2.5)[:count]))
+        assert said.startswith(f"{kind}: ")
+        assert [number in said for number in ("1.5", "2.5")] == [count > 0, count > 1]
 
 
 def test_the_page_lists_every_exit_code() -> None:
