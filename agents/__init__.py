@@ -33,7 +33,8 @@ def get(name: str, **arguments: Any) -> Agent:
     """An agent, ready to play.
 
     Args:
-        name: A bundled agent (`"search"`), `"module:attribute"`, or `"path/to/file.py:attribute"`.
+        name: A bundled agent (`"search"`), `"module:attribute"` (also of a module in the current
+            folder), or `"path/to/file.py:attribute"`.
         **arguments: For its class; an attribute that is no class is the agent itself and takes
             none.
 
@@ -75,6 +76,9 @@ def get(name: str, **arguments: Any) -> Agent:
 def _module(name: str) -> Any:
     """Imports a module by its name, or by the path of its file."""
     if not name.endswith(".py"):
+        # A console script's path has its own folder instead of the current one.
+        if not {"", str(pathlib.Path.cwd())} & set(sys.path):
+            sys.path.insert(0, str(pathlib.Path.cwd()))
         try:
             return importlib.import_module(name)
         except ImportError as error:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.resources
+import os
+import shlex
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import UsageError
 from kernelgym.feedback import printable
+from kernelgym.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,7 +82,6 @@ def play_demo(out: Path, console: Console) -> bool:
     from kernelgym.report import write_report
 
     _make_room(out)
-    begin = time.perf_counter()
     console.print(
         "[bold]kernelgym[/]: an agent gets a PyTorch program and replaces its work by CUDA code. "
         "Nothing below is a mock: each edit is compiled, run and checked by the judge. Kernels run "
@@ -87,6 +90,7 @@ def play_demo(out: Path, console: Console) -> bool:
     judge = LazyJudge(JudgeConfig(device="cpu"))
     try:
         _warm_up(console)
+        begin = time.perf_counter()
         results = [_play(_SCRIPTED_TASK, ScriptedAgent(script()), _MAX_TURNS, out, judge, console)]
         results.append(_play(_SEARCHED_TASK, _search(), _SEARCH_TURNS, out, judge, console))
     finally:
@@ -106,6 +110,7 @@ class _Show:
         self.console = console
         self.whose = whose
         self._waiting = console.status("the judge compiles, runs and checks…")
+        self._asked = 0.0
 
     def stop(self) -> None:
         """Ends the spinner, if it is there."""
@@ -129,10 +134,14 @@ class _Show:
         self.console.print(f"\n[bold cyan]agent[/] {_escape(said)}")
         if self.console.is_terminal:
             self._waiting.start()
+        else:
+            self.console.print("judging…", style="dim")
+        self._asked = time.perf_counter()
 
     def turn(self, info: dict[str, Any]) -> None:
         from kernelgym.cli.verdict_view import one_line
 
+        took = time.perf_counter() - self._asked
         self.stop()
         if info["edit_error"]:
             self.console.print(f"[red]not applied[/] {_escape(info['edit_error'])}")
@@ -141,8 +150,7 @@ class _Show:
         verdict = info["verdict"]
         if verdict is None or not info["judged"]:
             return
-        took = sum(seconds for _, seconds in verdict.seconds)
-        self.console.print(one_line(verdict, f"judge {took:.1f} s  "))
+        self.console.print(one_line(verdict, f"judged in {took:.1f} s  "))
         for problem in verdict.diagnostics[:2]:
             for line in problem.excerpt.splitlines():
                 self.console.print(f"      {line}", markup=False, style="red")
@@ -197,7 +205,9 @@ def _warm_up(console: Console) -> None:
     from kernelgym.toolchain.emulated import Emulated
 
     start = time.perf_counter()
-    with Progress("building the emulator, once for this machine…"):
+    with Progress(
+        "building the emulator, once for this machine: some ten seconds, more on a slow one…"
+    ):
         Emulated(default_cache_root() / "kits").kit()
     took = time.perf_counter() - start
     if took > 1:
@@ -210,7 +220,8 @@ def _make_room(out: Path) -> None:
         if not out.is_dir() or not all(path.exists() for path in runs):
             raise UsageError(f"--out: expected a new folder or that of a demonstration, got {out}")
         shutil.rmtree(out)
-    out.mkdir(parents=True)
+    with writing(out):
+        out.mkdir(parents=True)
 
 
 def _farewell(console: Console, pages: list[Path], took: float) -> None:
@@ -219,6 +230,10 @@ def _farewell(console: Console, pages: list[Path], took: float) -> None:
     console.print(f"Played in {took:.0f} s. What happened, with diffs and plots:", markup=False)
     for page in pages:
         console.print(f"  {page}", markup=False)
+    scripts = Path(sys.prefix) / "bin"
+    if shutil.which("kernelgym") is None and (scripts / "activate").exists():
+        command = f". {shlex.quote(os.path.relpath(scripts / 'activate'))}"
+        console.print(f"first, once a shell, let it find the commands below:\n  [bold]{command}[/]")
     for what, command in (
         ("the 250 tasks", "kernelgym tasks"),
         ("try one yourself, or with a coding agent", "kernelgym workspace L1/19 my-relu"),

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,10 +83,10 @@ def examine(config: JudgeConfig | None = None) -> tuple[Finding, ...]:
         _python,
         _torch,
         _compiler,
-        _python_headers,
         _emulator,
         _gpu,
         _nvcc,
+        _gpu_judging,
         _counters,
         _cache,
     )
@@ -123,14 +124,6 @@ def _compiler() -> Finding:
     return Finding("g++", "ok", f"{version} at {path}")
 
 
-def _python_headers() -> Finding:
-    folder = Path(sysconfig.get_path("include"))
-    if (folder / "Python.h").exists():
-        return Finding("Python.h", "ok", str(folder))
-    remedy = _install({"apt-get": "python3-dev", "dnf": "python3-devel", "zypper": "python3-devel"})
-    return Finding("Python.h", "missing", f"not in {folder}", remedy)
-
-
 def _emulator() -> Finding:
     from kernelgym.toolchain.cache import default_cache_root
     from kernelgym.toolchain.emulated import Emulated
@@ -140,7 +133,9 @@ def _emulator() -> Finding:
         # The very folder that the build service uses.
         kit = Emulated(default_cache_root() / "kits").kit()
     except ToolchainFault as fault:
-        return Finding("emulator", "missing", str(fault), "get g++ and Python.h (above) first")
+        return Finding("emulator", "missing", str(fault), "get g++ (above) first")
+    except OSError as error:
+        return Finding("emulator", "missing", str(error), "see the cache, below")
     took = time.perf_counter() - start
     # Building it takes seconds, finding it milliseconds.
     how = f"built in {took:.1f} s" if took > 1 else "built before"
@@ -178,6 +173,20 @@ def _nvcc() -> Finding:
         return Finding("nvcc", "optional", str(fault), _pip("cuda"))
 
 
+def _gpu_judging() -> Finding:
+    import torch
+
+    from kernelgym.toolchain.cuda import find_nvcc
+
+    parts = (("a GPU that torch can use", torch.cuda.is_available()), ("nvcc", bool(find_nvcc())))
+    lacking = [name for name, found in parts if not found]
+    if not lacking:
+        detail = "device='cuda' (and 'auto') builds, checks and times on the GPU; docs/gpu.md"
+        return Finding("GPU judging", "ok", detail)
+    detail = f"needs {' and '.join(lacking)}; until then device='auto' is the emulator"
+    return Finding("GPU judging", "optional", detail, "see docs/gpu.md, and the lines above")
+
+
 def _counters() -> Finding:
     ncu = shutil.which("ncu")
     libraries = Path(sysconfig.get_path("purelib")) / "nvidia"
@@ -199,12 +208,15 @@ def _cache() -> Finding:
     from kernelgym.toolchain.cache import default_cache_root
 
     root = default_cache_root()
-    size = sum(path.stat().st_size for path in _files_below(root))
-    writable = os.access(root if root.exists() else _existing(root), os.W_OK)
-    detail = f"{format_bytes(size)} in {root}"
-    if writable:
-        return Finding("cache", "ok", detail)
-    return Finding("cache", "missing", f"{detail}, not writable", f"sudo chown -R $USER {root}")
+    try:
+        # Tried, for permissions do not tell: of a file system, of a quota, of root.
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            size = sum(path.stat().st_size for path in _files_below(root))
+    except OSError as error:
+        remedy = f"a HOME (or XDG_CACHE_HOME) that can be written, or sudo chown -R $USER {root}"
+        return Finding("cache", "missing", f"cannot write {root}: {error.strerror}", remedy)
+    return Finding("cache", "ok", f"{format_bytes(size)} in {root}")
 
 
 def _protections() -> Iterator[Finding]:
@@ -243,7 +255,7 @@ def _judging(config: JudgeConfig) -> Finding:
             between = time.perf_counter()
             judge.evaluate(_PROBE_TASK, text)
             end = time.perf_counter()
-    except KernelGymError as error:
+    except (KernelGymError, OSError) as error:
         return Finding("judging", "missing", f"{type(error).__name__}: {error}", "see above")
     if not first.correct:
         remedy = "please report this with the output of kernelgym doctor --json"
@@ -282,7 +294,3 @@ def _files_below(root: Path) -> Iterator[Path]:
             # Another process may drop an entry meanwhile.
             if path.exists():
                 yield path
-
-
-def _existing(path: Path) -> Path:
-    return next(parent for parent in path.parents if parent.exists())

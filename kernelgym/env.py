@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import inspect
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
@@ -103,7 +105,7 @@ class KernelEnv(gym.Env[Observation, str]):
 
     def __init__(
         self,
-        task: TaskReference | Sequence[TaskReference],
+        task: TaskReference | Sequence[TaskReference] | None = None,
         *,
         max_turns: int = 8,
         reward: str = "milestone",
@@ -113,6 +115,9 @@ class KernelEnv(gym.Env[Observation, str]):
         render_mode: str | None = None,
         **fields: Any,
     ) -> None:
+        if task is None:
+            raise ConfigError("task: expected a task id, a level, a path or a Task, got none")
+        _refuse_unknown(fields)
         if max_turns < 2:
             raise ConfigError(f"max_turns: expected at least 2, got {max_turns}")
         if reward_mode not in rewards.REWARD_MODES:
@@ -321,6 +326,19 @@ class KernelEnv(gym.Env[Observation, str]):
         title = f"{episode.task.id} {episode.task.name}, turn {episode.turn} of {self.max_turns}"
         # As Text: what a candidate printed must not be read as markup.
         Console().print(Panel(Text(episode.feedback), title=Text(title)))
+
+
+def _refuse_unknown(fields: Iterable[str]) -> None:
+    known = [field.name for field in dataclasses.fields(JudgeConfig)]
+    own = [name for name in inspect.signature(KernelEnv).parameters if name != "fields"]
+    for name in fields:
+        if name not in known:
+            close = difflib.get_close_matches(name, own + known, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise ConfigError(
+                f"expected an argument of KernelEnv ({', '.join(own)}) or a field of JudgeConfig "
+                f"({', '.join(known)}), got {name!r}{hint}"
+            )
 
 
 def _expand(references: TaskReference | Iterable[TaskReference]) -> tuple[TaskReference, ...]:

@@ -9,6 +9,7 @@
     │   ├── TaskFormatError          a task file or record that is not in KernelBench's form
     │   ├── EditError                an edit that cannot be read or applied
     │   └── RecordError              a verdict or trace that cannot be read back
+    ├── AgentError                   an agent raised, or returned something that is no text
     └── EnvironmentFault             the harness or the machine is at fault, never the candidate
         ├── ToolchainFault           a compiler is missing or itself broken
         ├── ReferenceFault           the reference did not run (out of memory says how much it needs)
@@ -20,6 +21,7 @@ What a candidate does wrong is never an exception: it is an `Outcome` in a `Verd
 from __future__ import annotations
 
 __all__ = [
+    "AgentError",
     "ConfigError",
     "EditError",
     "EnvironmentFault",
@@ -60,6 +62,10 @@ class EditError(UsageError):
 
 class RecordError(UsageError):
     """A stored record (verdict, trace) cannot be read back."""
+
+
+class AgentError(KernelGymError):
+    """An agent raised, or returned something that is no text; the message names the turn."""
 
 
 class EnvironmentFault(KernelGymError):

@@ -129,7 +129,9 @@ def _diagnostic(one: Diagnostic) -> str:
 def _correctness(check: Correctness) -> list[str]:
     line = f"Check: {check.passed} of {check.draws} input draws within the error budget"
     if check.error is not None:
-        line += f"; largest error {check.error:.3g} of the budget"
+        line += (
+            "; exact" if check.error == 0 else f"; largest error {check.error:.3g} of the budget"
+        )
     parts = [line]
     if check.bad_elements:
         parts.append(f"Wrong: {check.bad_elements} of {check.elements} elements")

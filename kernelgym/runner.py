@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
+import traceback
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import gymnasium as gym
 
+from kernelgym.errors import AgentError, EnvironmentFault
 from kernelgym.judge.verdict import Verdict
 from kernelgym.workspace import Workspace
 
@@ -35,11 +39,11 @@ class Turn:
         workspace: The files after it.
     """
 
-    action: str
+    action: str = dataclasses.field(repr=False)
     reward: float
     edit_error: str
-    verdict: Verdict | None
-    workspace: Workspace
+    verdict: Verdict | None = dataclasses.field(repr=False)
+    workspace: Workspace = dataclasses.field(repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +62,7 @@ class EpisodeResult:
     task_id: str
     turns: tuple[Turn, ...]
     total_reward: float
-    best_verdict: Verdict | None
+    best_verdict: Verdict | None = dataclasses.field(repr=False)
     terminated: bool
     truncated: bool
 
@@ -83,16 +87,17 @@ def run_episode(
         options: As for `env.reset`.
 
     Raises:
+        AgentError: The agent raised, or returned something that is no text.
         EnvironmentFault: The harness failed during a judgement.
     """
     observation, info = env.reset(seed=seed, options=options)
     start = getattr(agent, "reset", None)
     if start is not None:
-        start(info)
+        _asked("reset", lambda: start(info))
     turns: list[Turn] = []
     terminated = truncated = False
     while not (terminated or truncated):
-        action = agent(observation, info)
+        action = _action(agent, observation, info)
         observation, reward, terminated, truncated, info = env.step(action)
         turns.append(
             Turn(action, float(reward), info["edit_error"], info["verdict"], info["workspace"])
@@ -105,3 +110,24 @@ def run_episode(
         terminated=terminated,
         truncated=truncated,
     )
+
+
+def _action(agent: Agent, observation: Any, info: dict[str, Any]) -> str:
+    where = f"turn {info['turn'] + 1}"
+    action = _asked(where, lambda: agent(observation, info))
+    if not isinstance(action, str):
+        raise AgentError(f"{where}: expected a str, got {type(action).__name__}")
+    return action
+
+
+def _asked(where: str, question: Callable[[], Any]) -> Any:
+    """What the agent answers; what it raises instead becomes an AgentError of one line."""
+    try:
+        return question()
+    except EnvironmentFault:
+        raise  # an agent may judge by itself, and is not to blame when that cannot be done
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        place = f"{pathlib.Path(last.filename).name}:{last.lineno}"
+        raise AgentError(f"{where}: {said} ({place})") from error

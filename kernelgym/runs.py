@@ -24,10 +24,11 @@ from kernelgym import traces
 from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
 from kernelgym.env import KernelEnv
-from kernelgym.errors import EnvironmentFault, RecordError, UsageError
+from kernelgym.errors import AgentError, EnvironmentFault, RecordError, UsageError
 from kernelgym.judge.verdict import Verdict, to_json
 from kernelgym.runner import Agent, EpisodeResult, run_episode
 from kernelgym.wrappers import RecordTrace
+from kernelgym.writing import writing
 
 if TYPE_CHECKING:
     from kernelgym.judging import SupportsEvaluate
@@ -84,6 +85,7 @@ class TaskResult:
         total_reward: Sum over the turns.
         best: The best verdict, or None.
         fault: Why the harness could not judge, or `""`.
+        failure: What the agent raised, and in which turn, or `""`.
         skipped: Whether an earlier call had finished it.
         seconds: Wall-clock seconds of the episode; 0 when skipped.
     """
@@ -93,6 +95,7 @@ class TaskResult:
     total_reward: float
     best: Verdict | None
     fault: str = ""
+    failure: str = ""
     skipped: bool = False
     seconds: float = 0.0
 
@@ -129,13 +132,15 @@ def play(
         on_end: Called after an episode, also for one that is skipped.
 
     Returns:
-        One result a task, in order. A fault of the harness ends that task's episode only.
+        One result a task, in order. A fault of the harness, or an agent that raises, ends that
+        task's episode only, which the next call plays again.
 
     Raises:
-        UsageError: The folder holds a run of another plan, or something else.
+        UsageError: The folder holds a run of another plan, or something else, or cannot be written.
     """
     root = Path(out)
-    _continue(root, plan)
+    with writing(out):
+        _continue(root, plan)
     done = _finished(root, plan.reward)
     results: list[TaskResult] = []
     env = KernelEnv(list(tasks), max_turns=plan.max_turns, reward=plan.reward, judge=judge)
@@ -225,6 +230,9 @@ def _play_one(
     except EnvironmentFault as fault:
         taken = time.perf_counter() - start
         return TaskResult(task.id, 0, 0.0, None, fault=str(fault), seconds=taken)
+    except AgentError as failure:
+        taken = time.perf_counter() - start
+        return TaskResult(task.id, 0, 0.0, None, failure=str(failure), seconds=taken)
     _keep_solution(root / "solutions" / folder_name(task), episode)
     return TaskResult(
         task.id,

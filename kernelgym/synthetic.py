@@ -41,6 +41,8 @@ def make_env(
         TaskFormatError: A line of the file is not a task; the message gives its number.
         UsageError: The file has no task of that split.
     """
+    if "task" in kwargs:
+        raise ConfigError("task: expected no such argument, the tasks are synthesised ones")
     return KernelEnv(list(_tasks(tasks, split, count, tasks_seed)), **kwargs)
 
 

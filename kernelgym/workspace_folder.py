@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernelgym.errors import UsageError
 from kernelgym.workspace import MAIN_FILE, REFERENCE_FILE, SUFFIXES, Workspace
+from kernelgym.writing import writing
 
 if TYPE_CHECKING:
     from kernelgym.tasks import Task
@@ -78,12 +79,11 @@ def create(task: Task, folder: str | os.PathLike[str], size: str) -> Path:
         The folder.
 
     Raises:
-        UsageError: The folder is not empty, or is no folder.
+        UsageError: The folder is not empty, is no folder, or cannot be written.
     """
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"DIR: expected a new or an empty folder, got {root}")
-    root.mkdir(parents=True, exist_ok=True)
     start = Workspace.initial(task, size)
     # A task from a file is found again by its path, from wherever the judge is called.
     reference = task.id if task.level else str(Path(task.path).resolve())
@@ -95,10 +95,12 @@ def create(task: Task, folder: str | os.PathLike[str], size: str) -> Path:
         "judge": _template("workspace_judge.sh", facts),
         **start.files,
     }
-    for name, text in texts.items():
-        (root / name).write_text(text, encoding="utf-8")
-    (root / REFERENCE_FILE).chmod(0o444)
-    (root / "judge").chmod(0o755)
+    with writing(folder):
+        root.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (root / name).write_text(text, encoding="utf-8")
+        (root / REFERENCE_FILE).chmod(0o444)
+        (root / "judge").chmod(0o755)
     return root
 
 

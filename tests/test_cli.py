@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 import subprocess
@@ -12,14 +13,16 @@ from types import TracebackType
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import kernelgym.judge.judge
 from kernelgym import tasks as registry
 from kernelgym._version import __version__
-from kernelgym.cli import app, console
+from kernelgym.cli import app, catalogue, console
 from kernelgym.cli.console import Progress
 from kernelgym.cli.exits import Exit, exit_of
+from kernelgym.cli.verdict_view import panel
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ToolchainFault
 from kernelgym.judge.verdict import (
@@ -30,6 +33,7 @@ from kernelgym.judge.verdict import (
     Verdict,
     from_json,
 )
+from kernelgym.tasks.laws import KINDS, Law
 
 COMMANDS = ("tasks", "show", "evaluate", "watch", "workspace", "run", "report", "doctor", "demo")
 PROBLEM = Diagnostic("model_new.py", 3, 7, "error", "expected ';'", "  x\n  ^", "g++")
@@ -109,6 +113,36 @@ def test_help_waits_for_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def _called(command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command line by bash, with `kernelgym` of this interpreter."""
+    shell = f'set -o pipefail; kernelgym() {{ {sys.executable} -m kernelgym.cli "$@"; }}; {command}'
+    return subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (
+            "kernelgym tsks",
+            Exit.USAGE,
+            "kernelgym: No such command 'tsks'. Did you mean 'tasks'?\n",
+        ),
+        ("kernelgym evaluate", Exit.USAGE, "kernelgym: Missing argument 'TASK'.\n"),
+        (
+            "kernelgym show L1/19 >/dev/full",
+            Exit.FAULT,
+            "kernelgym: cannot write the output: No space left on device\n",
+        ),
+        ("kernelgym show L1/19 | true", Exit.CLOSED, ""),
+    ],
+)
+def test_what_goes_wrong_outside_of_a_judgement_is_one_line(
+    command: str, code: Exit, said: str
+) -> None:
+    done = _called(command)
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 def test_every_outcome_has_a_code_of_its_own_and_only_correct_is_zero() -> None:
@@ -287,7 +321,7 @@ def test_tasks_lists_shapes_and_costs(runner: CliRunner, monkeypatch: pytest.Mon
     assert relu["min_bytes"] == 2 * 4 * 16 * 771
     assert rows[0]["flops"] > 0
     lines = runner.invoke(app, ["tasks"]).stdout.splitlines()
-    assert lines[1].split("\t") == ["L1/19", "ReLU", "float32[16, 771]", "0 FLOP", "98.7 kB"]
+    assert lines[1].split("\t") == ["L1/19", "ReLU", "float32[16, 771]", "-", "98.7 kB"]
 
 
 def test_show_gives_the_source_that_an_agent_is_shown(runner: CliRunner) -> None:
@@ -318,6 +352,35 @@ def test_evaluate_really_judges(tmp_path: Path) -> None:
     assert done.returncode == Exit.COMPILE_ERROR, done.stderr
     assert done.stdout.startswith(f"bad.py:{line}:")
     assert "Traceback" not in done.stderr
+
+
+def test_sarif_explains_the_reasons_of_verdicts(
+    runner: CliRunner,
+    candidate: Path,
+    judged: Callable[..., Judgements],
+    make_verdict: Callable[..., Verdict],
+) -> None:
+    judged(make_verdict(Outcome.REJECTED, reason="rule.no_own_kernel", message="no kernel"))
+    result = runner.invoke(app, ["evaluate", "L1/19", str(candidate), "--format", "sarif"])
+    [rule] = json.loads(result.stdout)["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["help"] == {"text": "Launch your kernel in forward."}
+    assert "launched no kernel" in rule["fullDescription"]["text"]
+
+
+def test_a_narrow_terminal_shows_the_whole_foot(make_verdict: Callable[..., Verdict]) -> None:
+    said = io.StringIO()
+    verdict = make_verdict(Outcome.CORRECT, seconds=(("check", 1.25), ("time", 2.0)))
+    Console(file=said, width=40).print(panel(verdict))
+    lines = [line.strip("│ ") for line in said.getvalue().splitlines()]
+    assert "judged in 3.2 s" in " ".join(lines)
+    assert f"size {verdict.provenance.size}," in " ".join(lines)
+
+
+def test_every_law_is_told_in_words() -> None:
+    for kind, count in KINDS.items():
+        said = catalogue._law(Law(kind, (1.5, 2.5)[:count]))
+        assert said.startswith(f"{kind}: ")
+        assert [number in said for number in ("1.5", "2.5")] == [count > 0, count > 1]
 
 
 def test_the_page_lists_every_exit_code() -> None:

@@ -188,3 +188,30 @@ def test_a_level_is_all_of_its_tasks(
     monkeypatch.setattr(tasks, "ids", lambda level: (f"L{level}/1", f"L{level}/2"))
     command(Words("fast=2.0 "), "--task", "L1,L1/1")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["tasks"] == ["L1/1", "L1/2"]
+
+
+def test_an_agent_that_raises_costs_its_task_only(
+    command: Callable[..., Any], tmp_path: Path
+) -> None:
+    class RaisesOnFirst(Words):
+        def __call__(self, observation: Any, info: dict[str, Any]) -> Any:
+            if info["task_id"] == "L1/19":
+                raise ValueError("no [such]\nword")
+            return 5 if info["task_id"] == "L1/20" else super().__call__(observation, info)
+
+    result = command(RaisesOnFirst("fast=2.0 "), "--task", "L1/19,L1/20,L1/21")
+    assert result.exit_code == Exit.AGENT, result.output
+    [said] = [line for line in result.stderr.splitlines() if "(1/3) L1/19: " in line]
+    assert "words: the agent failed: turn 1: ValueError: no [such] word (test_cli_run.py:" in said
+    assert "L1/20: words: the agent failed: turn 1: expected a str, got int" in result.stderr
+    assert result.stdout.splitlines()[3] == "solved 1 of 3"
+    again = command(Words("fast=2.0 "), "--task", "L1/19,L1/20,L1/21")
+    assert again.exit_code == Exit.CORRECT
+    assert again.stderr.count("finished before") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_a_wrong_call(tmp_path: Path, fake_judge: Any) -> None:
+    (tmp_path / "file").write_text("")
+    place = tmp_path / "file" / "run"
+    with pytest.raises(UsageError, match=f"cannot write {place}: Not a directory"):
+        played(place, fake_judge, Words(), "L1/19")

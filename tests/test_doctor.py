@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import sysconfig
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from kernelgym import doctor
 from kernelgym.cli import app
 from kernelgym.cli.exits import Exit
 from kernelgym.doctor import Finding, fit
-from kernelgym.toolchain import cuda, sandbox
+from kernelgym.toolchain import cache, cuda, sandbox
 
 
 def test_this_machine_can_judge() -> None:
@@ -21,7 +21,7 @@ def test_this_machine_can_judge() -> None:
     assert result.exit_code == Exit.CORRECT, findings
     assert findings["judging"]["status"] == "ok"
     assert " in " in findings["judging"]["detail"]
-    assert {"Python", "torch", "g++", "Python.h", "emulator", "GPU", "nvcc", "counters"} <= set(
+    assert {"Python", "torch", "g++", "emulator", "GPU", "nvcc", "GPU judging", "cache"} <= set(
         findings
     )
     assert {f"confinement {level}" for level in ("basic", "standard", "hardened")} <= set(findings)
@@ -72,15 +72,34 @@ def test_an_old_compiler_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "expected 11 or newer" in finding.detail
 
 
-def test_missing_headers_and_nvcc_are_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    assert doctor._python_headers().status == "missing"
+def test_a_missing_nvcc_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "find_nvcc", lambda: None)
     nvcc = doctor._nvcc()
     assert nvcc.status == "optional"
     assert "pip install 'kernelgym[cuda]'" in nvcc.remedy
+
+
+def test_the_gpu_can_judge_only_with_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(cuda, "find_nvcc", lambda: "/usr/bin/nvcc")
+    assert doctor._gpu_judging().status == "ok"
+    monkeypatch.setattr(cuda, "find_nvcc", lambda: None)
+    without = doctor._gpu_judging()
+    assert without.status == "optional"
+    assert without.detail.startswith("needs nvcc;")
+    assert "docs/gpu.md" in without.remedy
+
+
+def test_a_cache_that_cannot_be_written_is_a_finding(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = tmp_path / "file" / "kernelgym"
+    place.parent.write_text("")
+    monkeypatch.setattr(cache, "default_cache_root", lambda: place)
+    found = doctor._cache()
+    assert found.status == "missing"
+    assert found.detail == f"cannot write {place}: Not a directory"
+    assert doctor._emulator().status == "missing"
 
 
 def test_weaker_confinement_says_what_lacks_and_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,10 @@ def write(text: str, *more) -> str:
 
 
 @pytest.mark.parametrize("env_id", sorted(ENV_IDS))
-def test_gymnasium_finds_nothing_to_complain_about(env_id, fake_judge, fake_tasks):
-    env = gym.make(env_id, task=fake_tasks, judge=fake_judge, render_mode="ansi")
+def test_gymnasium_finds_nothing_to_complain_about(env_id, fake_judge, fake_tasks, monkeypatch):
+    monkeypatch.setattr("kernelgym.synthetic._made", lambda count, seed, split: fake_tasks)
+    chosen = {} if env_id == "KernelSynth-v0" else {"task": fake_tasks}
+    env = gym.make(env_id, judge=fake_judge, render_mode="ansi", **chosen)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env.unwrapped)
@@ -317,7 +319,9 @@ def test_the_agent_is_shown_the_shapes_that_are_judged(fake_task, arguments, siz
         ({"reward_mode": "never"}, "reward_mode: expected one of delta, terminal, got 'never'"),
         ({"render_mode": "rgb_array"}, "render_mode: expected None or one of ansi, human"),
         ({"draws": 3}, "judge: expected no config beside it"),
-        ({"judge": None, "drawz": 3}, "got 'drawz'"),
+        ({"judge": None, "drawz": 3}, "got 'drawz' .did you mean 'draws'"),
+        ({"max_turn": 3}, "got 'max_turn' .did you mean 'max_turns'"),
+        ({"task": None}, "task: expected a task id, a level, a path or a Task, got none"),
         ({"judge": None, "device": "tpu"}, "device: expected"),
         ({"task": ()}, "task: expected at least one task, got none"),
     ],

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -139,9 +139,21 @@ def _print_problems(form: str, verdict: Verdict, candidate: Candidate) -> None:
 
     problems = _on_disk(verdict, candidate)
     if form == "sarif":
-        plain(json.dumps(to_sarif(problems), indent=1))
+        plain(json.dumps(_explained(to_sarif(problems)), indent=1))
     elif problems:
         plain(to_gcc(problems))
+
+
+def _explained(log: dict[str, Any]) -> dict[str, Any]:
+    """Gives the log's rules that are reasons of verdicts their meaning and remedy, as help."""
+    from kernelgym.judge.reasons import REASONS
+
+    for rule in log["runs"][0]["tool"]["driver"]["rules"]:
+        reason = REASONS.get(rule["id"])
+        if reason is not None:
+            rule["fullDescription"] = {"text": reason.meaning}
+            rule["help"] = {"text": reason.remedy}
+    return log
 
 
 def _on_disk(verdict: Verdict, candidate: Candidate) -> list[Diagnostic]:

@@ -12,10 +12,24 @@ from kernelgym.feedback import format_bytes
 
 if TYPE_CHECKING:
     from kernelgym.tasks import Task
-    from kernelgym.tasks.laws import InputSpec
+    from kernelgym.tasks.laws import InputSpec, Law
 
 __all__ = ["find_task", "show", "tasks"]
 
+_LAWS = {
+    "mixed": "U[0,1), then zero-centred, heavy-tailed, shifted",
+    "uniform": "U[{0:g}, {1:g})",
+    "signed_uniform": "U[{0:g}, {1:g}) with a random sign",
+    "normal": "N({0:g}, {1:g}), cut at 6 deviations",
+    "probabilities": "softmax over the last dimension",
+    "symmetric": "(u + uT) / 2 of mixed values u",
+    "upper_triangular": "mixed values on and above the diagonal, else 0",
+    "lower_triangular": "mixed values on and below the diagonal, else 0",
+    "integers": "whole numbers in [{0:g}, {1:g})",
+    "bernoulli": "1 with probability {0:g}, else 0",
+    "sign": "-1 or +1",
+    "given": "what the task's own get_inputs makes",
+}
 _SIZE_HELP = "Which shapes: small, medium or full (KernelBench's)."
 
 
@@ -35,7 +49,11 @@ def tasks(
     size: Annotated[str, typer.Option(help=_SIZE_HELP)] = "small",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array.")] = False,
 ) -> None:
-    """List the tasks: shapes, work and compulsory traffic of each."""
+    """List the tasks: shapes, work and compulsory traffic of each.
+
+    Into a pipe: a line for each task, its columns separated by tabs: id, name, inputs, FLOP of
+    matrix products and convolutions (- without any), least bytes moved.
+    """
     from kernelgym import tasks as registry
 
     rows = []
@@ -67,12 +85,12 @@ def show(
     else:
         console.print(source, markup=False)
     for spec in found.input_specs(size):
-        law = "" if spec.law is None else f", law {_law(spec)}"
+        law = "" if spec.law is None else f", {_law(spec.law)}"
         console.print(f"input   {spec.name}: {_spec(spec)}{law}", markup=False)
     for shape, dtype in facts.outputs:
         console.print(f"output  {dtype}[{_shape(shape)}], rule {facts.output_rule}", markup=False)
     for name, text in (
-        ("work", f"{_si(facts.flops)}FLOP in matrix products and convolutions"),
+        ("work", _work(facts.flops)),
         ("traffic", f"{format_bytes(facts.min_bytes)} at least (inputs, parameters, outputs once)"),
         ("memory", f"{format_bytes(facts.memory_bytes)} held by one eager forward pass"),
         ("mode", "training and evaluation differ" if facts.mode_matters else "any"),
@@ -106,7 +124,8 @@ def _print_table(rows: list[dict[str, Any]], size: str) -> None:
     console = output()
     if not console.is_terminal:
         for row in rows:
-            work, traffic = f"{_si(row['flops'])}FLOP", format_bytes(row["min_bytes"])
+            work = f"{_si(row['flops'])}FLOP" if row["flops"] else "-"
+            traffic = format_bytes(row["min_bytes"])
             inputs = " ".join(row["inputs"])
             plain(f"{row['id']}\t{row['name']}\t{inputs}\t{work}\t{traffic}")
         return
@@ -120,7 +139,7 @@ def _print_table(rows: list[dict[str, Any]], size: str) -> None:
             row["id"],
             row["name"] + note,
             inputs,
-            _si(row["flops"]).strip(),
+            _si(row["flops"]).strip() if row["flops"] else "-",
             format_bytes(row["min_bytes"]),
         )
     console.print(table)
@@ -133,10 +152,14 @@ def _spec(spec: InputSpec) -> str:
     return f"{str(spec.dtype).removeprefix('torch.')}[{_shape(spec.shape)}]"
 
 
-def _law(spec: InputSpec) -> str:
-    if spec.law is None:
-        return ""
-    return f"{spec.law.kind}({', '.join(f'{value:g}' for value in spec.law.parameters)})"
+def _law(law: Law) -> str:
+    return f"{law.kind}: {_LAWS[law.kind].format(*law.parameters)}"
+
+
+def _work(flops: float) -> str:
+    if not flops:
+        return "no matrix product and no convolution: what counts is the traffic"
+    return f"{_si(flops)}FLOP in matrix products and convolutions"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -78,10 +78,16 @@ def _shown(text: str) -> Text:
     return Text(printable(text))
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Lets the command end as any other of its writes would, rather than with a 1."""
+        raise BrokenPipeError
+
+
 def _console(stream: TextIO) -> Console:
     terminal = stream.isatty()
     width = None if terminal else _PIPE_WIDTH
-    return Console(file=stream, highlight=False, soft_wrap=not terminal, width=width)
+    return _Console(file=stream, highlight=False, soft_wrap=not terminal, width=width)
 
 
 def problem(text: str) -> None:

@@ -19,6 +19,7 @@ from kernelgym.config import JudgeConfig
 from kernelgym.errors import UsageError
 from kernelgym.feedback import printable, summary
 from kernelgym.rewards import REWARDS
+from kernelgym.writing import writing
 
 if TYPE_CHECKING:
     from kernelgym.runs import TaskResult
@@ -52,7 +53,7 @@ def run(
     label = agent if agent_args == "{}" else f"{agent} {agent_args}"
     plan = runs.RunPlan(label, names, config, max_turns, reward, config.seed, runs.versions())
     judge = LazyJudge(config)
-    progress = _Progress(len(tasks))
+    progress = _Progress(agent, len(tasks))
     try:
         results = runs.play(
             plan,
@@ -71,6 +72,8 @@ def run(
     plain(f"{out}: `kernelgym report {out}` makes a page of it")
     if any(result.fault for result in results):
         finish(Exit.FAULT)
+    if any(result.failure for result in results):
+        finish(Exit.AGENT)
     finish(Exit.CORRECT if all(result.solved for result in results) else Exit.NO)
 
 
@@ -81,14 +84,17 @@ def report(
     """Make one self-contained HTML page of a run: edits, verdicts, times, roofline."""
     from kernelgym.report import write_report
 
-    page = write_report(folder, out or folder / "report.html")
+    place = out or folder / "report.html"
+    with writing(place):
+        page = write_report(folder, place)
     plain(str(page))
 
 
 class _Progress:
     """On stderr: a status line on a terminal, else a line for each turn; a line for each task."""
 
-    def __init__(self, tasks: int) -> None:
+    def __init__(self, agent: str, tasks: int) -> None:
+        self._agent = agent
         self._tasks = tasks
         self._done = 0
         self._task = ""
@@ -101,6 +107,8 @@ class _Progress:
         self._show("first turn…")
         if self._terminal:
             self._status.start()
+        else:
+            problem(f"{self._task}, first turn…")
 
     def turn(self, info: dict[str, Any]) -> None:
         said = "no verdict"
@@ -117,7 +125,8 @@ class _Progress:
         self.close()
         self._done += 1
         how = "finished before: " if result.skipped else ""
-        problem(f"({self._done}/{self._tasks}) {result.task_id}: {how}{_said(result)}")
+        said = f"{self._agent}: {_said(result)}" if result.failure else _said(result)
+        problem(f"({self._done}/{self._tasks}) {result.task_id}: {how}{said}")
 
     def close(self) -> None:
         self._status.stop()
@@ -156,6 +165,8 @@ def _arguments(text: str) -> dict[str, Any]:
 def _said(result: TaskResult) -> str:
     if result.fault:
         return f"fault: {result.fault}"
+    if result.failure:
+        return f"the agent failed: {result.failure}"
     return summary(result.best) if result.best is not None else "no verdict"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import functools
+import os
+import sys
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
@@ -31,7 +33,9 @@ class Exit(enum.IntEnum):
     INCORRECT = 7
     UNSUPPORTED = 8
     FAULT = 9  # the harness or the machine failed: not the candidate's fault, no verdict
+    AGENT = 10  # `run`: the agent raised, or returned something that is no text
     INTERRUPTED = 130
+    CLOSED = 141  # whoever read the output stopped; what the shell says of a SIGPIPE
 
 
 def exit_of(outcome: Outcome) -> Exit:
@@ -50,7 +54,10 @@ def guarded(command: _Command) -> _Command:
     @functools.wraps(command)
     def run(*args: object, **kwargs: object) -> None:
         try:
-            command(*args, **kwargs)
+            try:
+                command(*args, **kwargs)
+            finally:
+                sys.stdout.flush()  # a full disk or a closed pipe shows here, not after the end
         except UsageError as error:
             problem(str(error))
             finish(Exit.USAGE)
@@ -59,8 +66,24 @@ def guarded(command: _Command) -> _Command:
             problem("This is not the candidate's fault, and it got no verdict. `kernelgym doctor`")
             problem("says what is missing on this machine and how to get it.")
             finish(Exit.FAULT)
+        except BrokenPipeError:
+            _give_up_stdout()
+            finish(Exit.CLOSED)
+        except OSError as error:
+            # What a caller names is checked where it is used; this is the cache, or the output.
+            if error.filename is None:
+                _give_up_stdout()
+            place = error.filename or "the output"
+            problem(f"cannot write {place}: {error.strerror or error}")
+            finish(Exit.FAULT)
         except KeyboardInterrupt:
             problem("interrupted")
             finish(Exit.INTERRUPTED)
 
     return run  # type: ignore[return-value]
+
+
+def _give_up_stdout() -> None:
+    """Lets what is left in stdout's buffer go nowhere, or Python would complain at its end."""
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -13,15 +13,21 @@ from kernelgym.cli import catalogue
 from kernelgym.cli.console import errors, output
 from kernelgym.cli.exits import guarded
 from kernelgym.feedback import printable
+from kernelgym.writing import writing
 
 __all__ = ["add_to", "audit", "confirm", "load", "synthesize"]
 
+_GROUP_HELP = (
+    "List the tasks, or get more of them.\n\nInto a pipe, the list is a line for each task, its "
+    "columns separated by tabs: id, name, inputs, FLOP of matrix products and convolutions (- "
+    "without any), least bytes moved."
+)
 _SIZE_HELP = "Which shapes: small, medium or full (KernelBench's)."
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the group `tasks`, which lists the tasks when it is called without a command."""
-    group = typer.Typer(invoke_without_command=True, help="List the tasks, or get more of them.")
+    group = typer.Typer(invoke_without_command=True, help=_GROUP_HELP)
 
     @group.callback()
     def tasks(
@@ -75,7 +81,7 @@ def synthesize(
     from kernelgym.judge.synthesis import synthesize as run
     from kernelgym.judge.synthesis_filters import Criteria
 
-    with _bar("tasks", count) as advance:
+    with writing(out), _bar("tasks", count) as advance:
         manifest = run(
             count,
             seed,
@@ -120,7 +126,8 @@ def confirm(
             else:
                 kept.append(encode(found.record))
             advance(number)
-    out.write_bytes(b"".join(kept))
+    with writing(out):
+        out.write_bytes(b"".join(kept))
     console.print(f"{out}: {len(kept)} of {len(records)} tasks")
 
 
@@ -154,7 +161,8 @@ def load(
         console.print(Text(printable(f"{row.where}: {row.reason}: {row.message}")))
     if out is not None:
         lines = (TaskRecord(id=task.id, text=task.text, name=task.name) for task in report.accepted)
-        out.write_bytes(b"".join(map(encode, lines)))
+        with writing(out):
+            out.write_bytes(b"".join(map(encode, lines)))
     console.print(f"{len(report.accepted)} fit, {len(report.rejected)} rejected")
 
 

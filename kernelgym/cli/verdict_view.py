@@ -84,12 +84,11 @@ def panel(
     foot = Text(f"{footer}; judged in {took:.1f} s", style="dim")
     if not framed:
         return Group(title, *parts, foot)
+    # The foot stands inside, where it wraps: in the frame, a narrow terminal would cut it.
     return Panel(
-        Group(*parts) if parts else Text("No problem found."),
+        Group(*parts or [Text("No problem found.")], foot),
         title=title,
         title_align="left",
-        subtitle=foot,
-        subtitle_align="right",
         border_style=style,
     )
 
@@ -185,7 +184,9 @@ def _facts(verdict: Verdict, least_bytes: int | None) -> list[tuple[str, Text]]:
 def _correctness(check: Correctness) -> list[tuple[str, str]]:
     passed = f"{check.passed} of {check.draws} draws within the error budget"
     if check.error is not None:
-        passed += f"; largest error {check.error:.3g} of the budget"
+        passed += (
+            "; exact" if check.error == 0 else f"; largest error {check.error:.3g} of the budget"
+        )
     rows = [("check", passed)]
     if check.bad_elements:
         rows.append(("wrong", f"{check.bad_elements} of {check.elements} elements"))

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import sys
 
 import gymnasium as gym
 import pytest
@@ -37,6 +38,14 @@ def test_bundled_agents():
 def test_what_is_no_agent(name, arguments, message):
     with pytest.raises(UsageError, match=message):
         agents.get(name, **arguments)
+
+
+def test_a_module_of_the_current_folder_is_found(tmp_path, monkeypatch):
+    (tmp_path / "agent_of_this_folder.py").write_text("def agent(observation, info): ...\n")
+    monkeypatch.chdir(tmp_path)
+    # As the console script's path is: without the current folder.
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in ("", str(tmp_path))])
+    assert agents.get("agent_of_this_folder:agent").__module__ == "agent_of_this_folder"
 
 
 def test_the_pages_example_plays(judge, tmp_path):
