@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import errno
 import functools
 import os
 import sys
@@ -17,6 +18,7 @@ from kernelgym.judge.verdict import Outcome
 
 __all__ = ["Exit", "exit_of", "finish", "guarded"]
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
@@ -71,10 +73,13 @@ def guarded(command: _Command) -> _Command:
             finish(Exit.CLOSED)
         except OSError as error:
             # What a caller names is checked where it is used; this is the cache, or the output.
-            if error.filename is None:
+            if error.filename is not None:
+                problem(f"cannot write {error.filename}: {error.strerror}")
+            elif error.errno in _FULL:
                 _give_up_stdout()
-            place = error.filename or "the output"
-            problem(f"cannot write {place}: {error.strerror or error}")
+                problem(f"cannot write the output: {error.strerror}")
+            else:
+                problem(f"{type(error).__name__}: {error}")
             finish(Exit.FAULT)
         except KeyboardInterrupt:
             problem("interrupted")
