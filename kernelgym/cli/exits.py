@@ -6,6 +6,7 @@ import enum
 import errno
 import functools
 import os
+import select
 import sys
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
@@ -68,10 +69,10 @@ def guarded(command: _Command) -> _Command:
             problem("This is not the candidate's fault, and it got no verdict. `kernelgym doctor`")
             problem("says what is missing on this machine and how to get it.")
             finish(Exit.FAULT)
-        except BrokenPipeError:
-            _give_up_stdout()
-            finish(Exit.CLOSED)
         except OSError as error:
+            if isinstance(error, BrokenPipeError) and _reader_is_gone():
+                _give_up_stdout()
+                finish(Exit.CLOSED)
             # What a caller names is checked where it is used; this is the cache, or the output.
             if error.filename is not None:
                 problem(f"cannot write {error.filename}: {error.strerror}")
@@ -86,6 +87,13 @@ def guarded(command: _Command) -> _Command:
             finish(Exit.INTERRUPTED)
 
     return run  # type: ignore[return-value]
+
+
+def _reader_is_gone() -> bool:
+    """Whether it is stdout's pipe that broke, rather than one to a process of the judge's."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)  # errors are always reported
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _give_up_stdout() -> None:
