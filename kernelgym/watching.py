@@ -29,10 +29,16 @@ def saves(
 
     Yields:
         The candidate, or why it cannot be read at the moment.
+
+    Raises:
+        UsageError: There is no folder to watch.
     """
     import watchfiles
 
     folders = {Path(path) if Path(path).is_dir() else Path(path).parent for path in paths}
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"FILE: expected a file in a folder that exists, got {folder}")
     last = ""
     now = _read(paths)
     yield now

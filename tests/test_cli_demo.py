@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,10 @@ def test_the_demonstration_shows_each_turn_and_writes_reports(
     monkeypatch.setattr(demo, "script", lambda: (write.format("syntax!"), write.format("fast=2 ")))
     search = demo.ScriptedAgent((write.format("fast=3 "),))
     monkeypatch.setattr(agents, "get", lambda name: search, raising=False)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "bin" / "activate").touch()
     said = io.StringIO()
     assert demo.play_demo(tmp_path / "demo", Console(file=said, width=200))
     text = said.getvalue()
@@ -69,6 +75,9 @@ def test_the_demonstration_shows_each_turn_and_writes_reports(
         "expected ';'",
         "correct, 2.00x eager",
         "correct, 3.00x eager",
+        "judging…",
+        "judged in 0.",
+        "bin/activate",
         "kernelgym doctor",
     ):
         assert expected in text

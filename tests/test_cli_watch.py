@@ -6,6 +6,8 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from kernelgym.errors import UsageError
 from kernelgym.watching import saves
 from kernelgym.workspace_folder import Candidate
@@ -44,6 +46,11 @@ def test_what_cannot_be_read_is_said_and_watched_on(tmp_path: Path) -> None:
     assert isinstance(now, Candidate)
     assert now.workspace.files["model_new.py"] == "x = 1\n"
     writer.join()
+
+
+def test_a_folder_that_is_not_there_cannot_be_watched(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected a file in a folder that exists"):
+        next(saves([tmp_path / "nowhere" / "later.py"]))
 
 
 def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:

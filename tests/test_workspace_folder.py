@@ -100,3 +100,10 @@ def test_the_judge_command_judges_the_folder(tmp_path: Path) -> None:
     done = subprocess.run([root / "judge", "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
     assert '"reason":"rule.torch_compute"' in done.stdout
+
+
+def test_a_folder_that_cannot_be_made_is_a_wrong_call(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    place = tmp_path / "file" / "work"
+    with pytest.raises(UsageError, match=f"cannot write {place}: Not a directory"):
+        create(tasks.get("L1/19"), place, "small")

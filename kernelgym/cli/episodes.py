@@ -19,7 +19,6 @@ from kernelgym.config import JudgeConfig
 from kernelgym.errors import UsageError
 from kernelgym.feedback import printable, summary
 from kernelgym.rewards import REWARDS
-from kernelgym.writing import writing
 
 if TYPE_CHECKING:
     from kernelgym.runs import TaskResult
@@ -84,9 +83,7 @@ def report(
     """Make one self-contained HTML page of a run: edits, verdicts, times, roofline."""
     from kernelgym.report import write_report
 
-    place = out or folder / "report.html"
-    with writing(place):
-        page = write_report(folder, place)
+    page = write_report(folder, out or folder / "report.html")
     plain(str(page))
 
 

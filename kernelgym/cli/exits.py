@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import errno
 import functools
 import os
+import select
 import sys
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
@@ -17,6 +19,7 @@ from kernelgym.judge.verdict import Outcome
 
 __all__ = ["Exit", "exit_of", "finish", "guarded"]
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
@@ -66,21 +69,31 @@ def guarded(command: _Command) -> _Command:
             problem("This is not the candidate's fault, and it got no verdict. `kernelgym doctor`")
             problem("says what is missing on this machine and how to get it.")
             finish(Exit.FAULT)
-        except BrokenPipeError:
-            _give_up_stdout()
-            finish(Exit.CLOSED)
         except OSError as error:
-            # What a caller names is checked where it is used; this is the cache, or the output.
-            if error.filename is None:
+            if isinstance(error, BrokenPipeError) and _reader_is_gone():
                 _give_up_stdout()
-            place = error.filename or "the output"
-            problem(f"cannot write {place}: {error.strerror or error}")
+                finish(Exit.CLOSED)
+            # What a caller names is checked where it is used; this is the cache, or the output.
+            if error.filename is not None:
+                problem(f"cannot write {error.filename}: {error.strerror}")
+            elif error.errno in _FULL:
+                _give_up_stdout()
+                problem(f"cannot write the output: {error.strerror}")
+            else:
+                problem(f"{type(error).__name__}: {error}")
             finish(Exit.FAULT)
         except KeyboardInterrupt:
             problem("interrupted")
             finish(Exit.INTERRUPTED)
 
     return run  # type: ignore[return-value]
+
+
+def _reader_is_gone() -> bool:
+    """Whether it is stdout's pipe that broke, rather than one to a process of the judge's."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)  # errors are always reported
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _give_up_stdout() -> None:
