@@ -52,7 +52,7 @@ class JudgeConfig:
             such as `"sm_90"`.
         nvcc_check: Whether, on the emulator, nvcc also compiles the source where it is present.
         protection: How the candidate is confined; see `docs/judge.md`.
-        energy: Measure joules per call (GPU only; takes at least 2 s more).
+        energy: Measure joules per call. No device does yet.
 
     Raises:
         ConfigError: A value is not one of those accepted.
