@@ -176,7 +176,7 @@ def describe_pattern(
     values = got[wrong]
     if got.is_floating_point() and bool(torch.isnan(values).all()):
         place = _place(wrong)
-        code = "check.tail" if place else "check.not_finite"
+        code = "check.tail" if "last" in place else "check.not_finite"
         return f"{place}all wrong elements are NaN (never written?)", code
     if got.is_floating_point() and not bool(torch.isfinite(values).all()):
         count = int((~torch.isfinite(values)).sum())

@@ -109,7 +109,8 @@ def kernel_seconds(device: DeviceModel, blocks: int, counts: Mapping[str, float]
     )
     slowest = max(dram, through_l2, issue, barriers, atomics) / used
     # A warp has few requests under way at a time: too few warps cannot hide memory's latency.
-    warps = max(count("warps"), 1.0)
+    warps = count("warps")
     waves = -(-warps // (device.multiprocessors * device.resident_warps))
-    latency = count("requests") / warps * waves * device.memory_latency / device.requests_in_flight
+    waits = count("requests") / warps * waves if warps else 0.0
+    latency = waits * device.memory_latency / device.requests_in_flight
     return device.launch_seconds + max(slowest, latency)

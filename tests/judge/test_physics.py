@@ -45,3 +45,9 @@ def test_one_fused_kernel_beats_two():
 def test_light_is_the_larger_of_bytes_and_flops():
     assert light_seconds(DEVICE, 1e12, 0) == pytest.approx(1.0)
     assert light_seconds(DEVICE, 0, DEVICE.dram_bandwidth) == pytest.approx(1.0)
+
+
+def test_few_warps_wait_for_memory():
+    many = counts(warps=31_250)
+    few = counts(warps=4)
+    assert kernel_seconds(DEVICE, 4, few) > 5 * kernel_seconds(DEVICE, 4, many)

@@ -260,7 +260,7 @@ def test_a_file_cannot_be_a_folder_too(service: BuildService) -> None:
 
 def test_too_much_source_is_refused(service: BuildService) -> None:
     result = service.build(request("/" * (16 * 2**20 + 1)), timeout=60)
-    assert "characters of source" in result.diagnostics[0].text
+    assert "characters of inline source" in result.diagnostics[0].text
 
 
 def test_a_target_without_a_toolchain_is_a_fault(tmp_path: Path) -> None:
