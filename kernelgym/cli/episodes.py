@@ -68,6 +68,7 @@ def run(
         progress.close()
         judge.close()
     _print_results(results)
+    _print_scores(results, config.protocol)
     plain(f"{out}: `kernelgym report {out}` makes a page of it")
     if any(result.fault for result in results):
         finish(Exit.FAULT)
@@ -165,6 +166,17 @@ def _said(result: TaskResult) -> str:
     if result.failure:
         return f"the agent failed: {result.failure}"
     return summary(result.best) if result.best is not None else "no verdict"
+
+
+def _print_scores(results: Sequence[TaskResult], protocol: str) -> None:
+    """The score over all tasks, and over those on which no trivial answer passes."""
+    from kernelgym.scores import clean_tasks, score
+
+    best = {result.task_id: result.best for result in results}
+    clean = clean_tasks(list(best), protocol)
+    plain(f"all tasks: {score(best)}")
+    if len(clean) < len(best):
+        plain(f"clean tasks (see docs/audit.md): {score({task: best[task] for task in clean})}")
 
 
 def _print_results(results: Sequence[TaskResult]) -> None:

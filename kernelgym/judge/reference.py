@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import psutil
 import torch
 from torch.utils._pytree import tree_leaves
 
@@ -26,6 +27,7 @@ _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _UPSTREAM_SEED = 42
 # A forward pass that holds more than this is run in slices, where the task falls apart into some.
 _PASS_BYTES = 8 * 2**30
+_COPIES = 4
 _GENERATOR = threading.RLock()
 
 
@@ -58,6 +60,7 @@ class Reference:
         self.task = task
         self.size = size
         self.facts = task.facts(size)
+        _expect_room(task, self.facts.memory_bytes, device)
         self.specs = task.input_specs(size)
         self.upstream = config.protocol != "audited"
         self.train = _train_mode(config.protocol, task, self.facts.output_rule)
@@ -202,6 +205,22 @@ class Reference:
         except Exception as error:
             raise ReferenceFault(f"{self.task.id}: the reference failed: {error}") from error
         return [value for value in tree_leaves(result) if isinstance(value, torch.Tensor)]
+
+
+def _expect_room(task: Task, nbytes: int, device: torch.device) -> None:
+    """Refuses a task that does not fit into this machine's memory, before anything is allocated.
+
+    Raises:
+        ReferenceFault: It does not; the message says how much it needs.
+    """
+    # The pass itself, the oracle's in fp64, and the copies that both processes share.
+    needed = _COPIES * nbytes
+    available = psutil.virtual_memory().available
+    if device.type == "cpu" and needed > available:
+        raise ReferenceFault(
+            f"{task.id}: judging it at this size takes about {needed / 1e9:.1f} GB of memory, "
+            f"{available / 1e9:.1f} GB are available: choose a smaller size"
+        )
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from kernelgym.config import JudgeConfig
+from kernelgym.errors import ReferenceFault
 from kernelgym.judge.judge import Judge, evaluate
 from kernelgym.judge.pool import evaluate_many
 from kernelgym.judge.verdict import Outcome, from_json, to_json
@@ -456,3 +457,11 @@ def test_computing_on_the_host_is_rejected(judge, body, reason):
 )
 def test_tampering_with_the_instrumentation_is_rejected(judge, kernel):
     assert judge.evaluate("L1/19", candidate(kernel)).reason == "rule.instrumentation"
+
+
+def test_a_task_that_does_not_fit_says_how_much_it_needs_before_it_starts():
+    with Judge(JudgeConfig(device="cpu", size="full")) as judge:
+        started = time.monotonic()
+        with pytest.raises(ReferenceFault, match=r"L1/38.* takes about \d+\.\d GB .* available"):
+            judge.evaluate("L1/38", GOOD)
+    assert time.monotonic() - started < 30
