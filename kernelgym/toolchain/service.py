@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import dataclasses
-import hashlib
 import os
 import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -37,7 +35,6 @@ from kernelgym.toolchain.build import (
     BuildResult,
     Diagnostic,
     KernelResources,
-    SourceFile,
 )
 from kernelgym.toolchain.cache import ContentCache
 from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc, demangled, parse_resources
@@ -47,6 +44,7 @@ from kernelgym.toolchain.emulator import EmulatorKit
 from kernelgym.toolchain.flags import Flags, screen_flags
 from kernelgym.toolchain.gpu import Gpu
 from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
+from kernelgym.toolchain.requests import compilable_files, refusals, request_key
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
 from kernelgym.toolchain.translation import translation_units
@@ -55,12 +53,6 @@ from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_
 __all__ = ["BuildService"]
 
 _RECORD = "build.json"
-_FORMAT = 1
-_MAX_SOURCE_CHARACTERS = 5 * 2**20
-_MAX_INLINE_CHARACTERS = 2**20
-_MAX_PATH = 200
-# No absolute path, nothing that is taken for a flag or ends a #line directive's string.
-_PLAIN_PATH = re.compile(r"(?![/-])[^\x00-\x1f\x7f\ud800-\udfff\"\\]+")
 _MEMORY_BYTES = 4 * 2**30
 _FILE_BYTES = 256 * 2**20
 _NOT_FOUND = 127
@@ -176,8 +168,8 @@ class BuildService:
         started = time.monotonic()
         toolchain = self._toolchain_for(request.target)
         flags = screen_flags(request)
-        refused = (*flags.refused, *_unsafe_paths(request))
-        key = _key(request, toolchain.identity())
+        refused = (*flags.refused, *refusals(request))
+        key = request_key(request, toolchain.identity())
         source_map = SourceMap(request.files)
         if refused:
             return BuildResult(
@@ -218,7 +210,7 @@ class BuildService:
             UsageError: The request is one that `build` refuses.
         """
         flags = screen_flags(request)
-        for wrong in (*flags.refused, *_unsafe_paths(request)):
+        for wrong in (*flags.refused, *refusals(request)):
             raise UsageError(wrong.text)
         units = [unit for unit in translation_units(request) if is_cuda(unit.path)]
         return check_with_nvcc(
@@ -226,7 +218,7 @@ class BuildService:
             architecture,
             source_map=SourceMap(request.files),
             sources=source_texts(request),
-            files=_compilable(request),
+            files=compilable_files(request),
             include_dirs=(str(TORCH_HEADERS), *flags.include_dirs),
             flags=flags.device,
             timeout=timeout,
@@ -373,53 +365,10 @@ def _diagnostics(
     return tidy(found)
 
 
-def _key(request: BuildRequest, identity: str) -> str:
-    """Digest of all that the result depends on: not the display name, nor Python files."""
-    relevant = dataclasses.replace(
-        request,
-        name="",
-        files=tuple(sorted(_compilable(request), key=lambda file: file.path)),
-    )
-    content = msgspec.json.encode([_FORMAT, identity, msgspec.to_builtins(relevant)])
-    return hashlib.sha256(content).hexdigest()
-
-
-def _compilable(request: BuildRequest) -> list[SourceFile]:
-    return [file for file in request.files if not file.path.endswith(".py")]
-
-
-def _unsafe_paths(request: BuildRequest) -> tuple[Diagnostic, ...]:
-    """Errors for paths that are not plain ones inside the workspace, and for too much text."""
-    paths = [file.path for file in request.files]
-    folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
-    wrong = [
-        path
-        for path in dict.fromkeys((*paths, *request.sources))
-        if not _PLAIN_PATH.fullmatch(path)
-        or str(PurePosixPath(path)) != path
-        or ".." in PurePosixPath(path).parts
-        or path in folders
-        or len(path) > _MAX_PATH
-    ]
-    found = [
-        Diagnostic("", 0, 0, "error", f"expected a path inside the workspace, got {path!r}")
-        for path in wrong
-    ]
-    texts = (*request.cpp_sources, *request.cuda_sources, *(file.text for file in request.files))
-    inline = sum(map(len, (*request.cpp_sources, *request.cuda_sources)))
-    if inline > _MAX_INLINE_CHARACTERS:
-        text = f"expected at most {_MAX_INLINE_CHARACTERS} characters of inline source"
-        found.append(Diagnostic("", 0, 0, "error", text))
-    if sum(map(len, texts)) > _MAX_SOURCE_CHARACTERS:
-        text = f"expected at most {_MAX_SOURCE_CHARACTERS} characters of source"
-        found.append(Diagnostic("", 0, 0, "error", text))
-    return tuple(found)
-
-
 def _write(request: BuildRequest, plan: Plan, scratch: Path) -> None:
     for folder in ("work", "units", "out"):
         (scratch / folder).mkdir()
-    for file in _compilable(request):
+    for file in compilable_files(request):
         _write_text(scratch / "work" / file.path, plan.files.get(file.path, file.text))
     for name, text in plan.units.items():
         _write_text(scratch / "units" / name, text)
