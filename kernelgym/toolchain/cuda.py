@@ -46,9 +46,9 @@ _UNKNOWN_ARCHITECTURE = re.compile(
     r"nvcc fatal\s*: (?:Unsupported gpu architecture|Value 'sm_\w+' is not defined)"
 )
 _ENTRY = re.compile(r"ptxas info\s*: Compiling entry function '(?P<name>[^']+)'")
-_PROPERTIES = re.compile(r"ptxas info\s*: Function properties for (?P<name>\S+)")
+_PROPERTIES = re.compile(r"ptxas info\s*: Function properties for (?P<name>.+?)\s*$")
 _FRAME = re.compile(
-    r"\s*(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, "
+    r"(?:ptxas\s+\.)?\s*(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, "
     r"(?P<loads>\d+) bytes spill loads"
 )
 _USED = re.compile(r"ptxas info\s*: Used (?P<registers>\d+) registers(?P<rest>.*)")

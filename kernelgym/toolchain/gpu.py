@@ -9,6 +9,7 @@ alone. The same library works with every torch that has the exchange API.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import platform
 import re
 import shutil
@@ -97,7 +98,7 @@ class Gpu:
                 command = ["g++", *_GXX, place, *_with_standard(flags.host), *common]
                 steps.append(Step(tuple(command)))
         library = f"{module}.fast.so"
-        link = ["g++", "-shared", "-Wl,-O1", *objects, *self._linked(units, flags)]
+        link = ["g++", "-shared", "-Wl,-O1", *objects, *self.linked(units, flags)]
         variant = Variant("fast", tuple(steps), Step((*link, "-o", f"../out/{library}")), library)
         return Plan(
             units={flat_name(unit.path): unit.text for unit in units},
@@ -141,7 +142,7 @@ class Gpu:
         system += [folder / "include" for folder in self._folders]
         return [*(f"-I{path}" for path in own), *(f"-I{p}" for p in system if p.is_dir())]
 
-    def _linked(self, units: Sequence[SourceFile], flags: Flags) -> Iterator[str]:
+    def linked(self, units: Sequence[SourceFile], flags: Flags) -> Iterator[str]:
         """CUDA's libraries by their path, then what else was asked for; torch's are not needed."""
         wanted = ["cudart"]
         wanted += [n for n, used in _LIBRARIES.items() if any(used.search(u.text) for u in units)]
@@ -151,7 +152,7 @@ class Gpu:
             elif not _OF_TORCH.fullmatch(flag) and flag != "-lcuda":
                 yield flag
         for name in dict.fromkeys(wanted):
-            library = self._library(name)
+            library = self.library(name)
             yield str(library) if library is not None else f"-l{name}"
             if library is not None:
                 yield f"-Wl,-rpath,{library.parent}"
@@ -159,7 +160,18 @@ class Gpu:
             yield from (f"-L{stubs}" for stubs in self._subfolders("stubs"))
             yield "-lcuda"
 
-    def _library(self, name: str) -> Path | None:
+    def folders(self) -> tuple[Path, ...]:
+        """Folders of CUDA's that hold `include` and libraries.
+
+        Raises:
+            ToolchainFault: There is no nvcc.
+        """
+        self._find()
+        return self._folders
+
+    def library(self, name: str) -> Path | None:
+        """Where one of CUDA's shared libraries lies: `"cudart"`."""
+        self._find()
         for folder in self._subfolders(""):
             found = sorted(folder.glob(f"lib{name}.so*"))
             if found:
@@ -205,6 +217,8 @@ def _toolkit_folders(nvcc: str) -> Iterator[Path]:
     for toolkit in (Path(nvcc).resolve().parent.parent, Path("/usr/local/cuda").resolve()):
         if (toolkit / "include" / "cuda_runtime.h").is_file():
             yield toolkit
-    for wheels in sorted(Path(sysconfig.get_path("purelib"), "nvidia").glob("*")):
+    packages = importlib.util.find_spec("nvidia")
+    places = packages.submodule_search_locations if packages is not None else None
+    for wheels in sorted(folder for place in places or () for folder in Path(place).glob("*")):
         if (wheels / "include").is_dir() or (wheels / "lib").is_dir():
             yield wheels

@@ -8,8 +8,9 @@ from typing import Protocol
 
 from kernelgym.toolchain.build import BuildRequest
 from kernelgym.toolchain.flags import Flags
+from kernelgym.toolchain.nvrtc_client import DeviceSource
 
-__all__ = ["SCRATCH", "Finding", "Plan", "Step", "Toolchain", "Variant"]
+__all__ = ["SCRATCH", "DeviceStep", "Finding", "Plan", "Step", "Toolchain", "Variant"]
 
 SCRATCH = "{scratch}"
 """See `Step.command`."""
@@ -30,6 +31,25 @@ class Step:
 
 
 @dataclasses.dataclass(frozen=True)
+class DeviceStep:
+    """One run of NVRTC.
+
+    Attributes:
+        asked: What to compile; paths begin with `SCRATCH`.
+        cubin: Where the machine code goes; begins with `SCRATCH`.
+        host: The object file of the source's other half, which says what it launches.
+        target: The architecture, such as `"sm_90"`.
+        tool: Whose messages it prints.
+    """
+
+    asked: DeviceSource
+    cubin: str
+    host: str
+    target: str
+    tool: str = "nvrtc"
+
+
+@dataclasses.dataclass(frozen=True)
 class Variant:
     """One extension module: compiled side by side, then linked.
 
@@ -38,12 +58,14 @@ class Variant:
         compiles: Steps that do not depend on each other.
         link: The step that makes `library` from what they made.
         library: The module's file name in `../out`.
+        beside: Names of further files in `../out` that the module loads when it runs.
     """
 
     name: str
-    compiles: tuple[Step, ...]
+    compiles: tuple[Step | DeviceStep, ...]
     link: Step
     library: str
+    beside: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +73,7 @@ class Finding:
     """Something wrong that was found without a compiler.
 
     Attributes:
-        status: `"unsupported"` or `"compile_error"`.
+        status: `"unsupported"`, `"compile_error"`, or `"declined"`: another toolchain may do it.
         source: Name of the text it stands in, as `source_texts` has it, or `""`.
         line: 1-based line in that text, or 0.
         text: The message.

@@ -36,7 +36,7 @@ from kernelgym.toolchain.lexer import (
 from kernelgym.toolchain.shared_memory import function_bodies, rewrite_shared
 from kernelgym.toolchain.unsupported import Unsupported, find_unsupported
 
-__all__ = ["Rewritten", "Unsupported", "rewrite"]
+__all__ = ["Rewritten", "Unsupported", "launch_parts", "rewrite"]
 
 _DEVICE_FUNCTIONS = frozenset({"memcpy", "memmove", "memset", "printf"})
 _CALLED_SPECIFIERS = frozenset({"__launch_bounds__", "__attribute__", "__align__", "__maxnreg__"})
@@ -164,11 +164,11 @@ def _rewrite_launch(
     token = stream[index]
     if text_at(stream, index - 1) == "operator":
         return  # operator<< <T>, spelled without the space
-    first = _expression_start(stream, index - 1)
-    close = _configuration_end(stream, index + 1)
-    if first is None or close is None or text_at(stream, close + 3) != "(":
+    parts = launch_parts(stream, index)
+    if parts is None:
         unsupported.append(Unsupported("kernel launch put together by macros", token.line))
         return
+    first, close = parts
     spelling = _spelling(stream[first:index])
     name = f"KGEMU_NAME({spelling})" if token.directive else json.dumps(spelling)
     if spelling not in kernels and not spelling.endswith(">"):
@@ -185,6 +185,20 @@ def _rewrite_launch(
         Edit(stream[close].start, stream[close + 2].end, ")"),
     ]
     edits += [replaced(null, "nullptr") for null in _null_arguments(stream, close + 3)]
+
+
+def launch_parts(stream: Sequence[Token], index: int) -> tuple[int, int] | None:
+    """What belongs to the launch whose `<<<` stands at `index`.
+
+    Returns:
+        Indices of the first token of the kernel's expression and of the first `>` of the `>>>`, or
+        `None` where macros hide them.
+    """
+    first = _expression_start(stream, index - 1)
+    close = _configuration_end(stream, index + 1)
+    if first is None or close is None or text_at(stream, close + 3) != "(":
+        return None
+    return first, close
 
 
 def _expression_start(stream: Sequence[Token], index: int) -> int | None:

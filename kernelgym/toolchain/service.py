@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,10 @@ from kernelgym.toolchain.emulated import Emulated
 from kernelgym.toolchain.emulator import EmulatorKit
 from kernelgym.toolchain.flags import Flags, screen_flags
 from kernelgym.toolchain.gpu import Gpu
-from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
+from kernelgym.toolchain.nvrtc import Nvrtc
+from kernelgym.toolchain.nvrtc_client import NvrtcServer
+from kernelgym.toolchain.nvrtc_steps import missing_instantiations, run_nvrtc
+from kernelgym.toolchain.plan import SCRATCH, DeviceStep, Finding, Plan, Step, Toolchain
 from kernelgym.toolchain.requests import compilable_files, refusals, request_key
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
@@ -95,6 +99,8 @@ class BuildService:
         jobs: Compilers that run at once; default: the number of processors.
         protection: How compilers are confined: `"basic"`, `"standard"` or `"hardened"`.
         toolchains: Toolchains by target, `"emulator"` and `"gpu"`, in place of kernelgym's own.
+            Where there are several for one target, each but the last may leave a source to the
+            next.
 
     Raises:
         ConfigError: There is no such level of protection.
@@ -106,7 +112,7 @@ class BuildService:
         *,
         jobs: int | None = None,
         protection: str = "standard",
-        toolchains: Mapping[str, Toolchain] | None = None,
+        toolchains: Mapping[str, Sequence[Toolchain]] | None = None,
     ) -> None:
         if protection not in PROTECTIONS:
             accepted = ", ".join(PROTECTIONS)
@@ -128,6 +134,19 @@ class BuildService:
     def close(self) -> None:
         """Waits for running compilers and ends the service's threads."""
         self._pool.shutdown(cancel_futures=True)
+        for toolchain in (each for chain in self._toolchains.values() for each in chain):
+            if isinstance(toolchain, Nvrtc):
+                toolchain.close()
+
+    def start(self, target: str) -> None:
+        """Gets ready for builds of a target, so that the first is as quick as the next.
+
+        Raises:
+            ToolchainFault: A compiler is missing, too old or broken.
+        """
+        for toolchain in self._toolchains_for(target):
+            if isinstance(toolchain, Nvrtc):
+                toolchain.start(target)
 
     def emulator(self) -> EmulatorKit:
         """The emulator that candidates' libraries are linked to, built on first use.
@@ -135,7 +154,7 @@ class BuildService:
         Raises:
             ToolchainFault: g++ is missing, too old, or cannot build it.
         """
-        toolchain = self._toolchain_for("emulator")
+        toolchain = self._toolchains_for("emulator")[-1]
         if not isinstance(toolchain, Emulated):
             raise ToolchainFault(f"expected kernelgym's own emulator, got {type(toolchain)}")
         return toolchain.kit()
@@ -146,10 +165,10 @@ class BuildService:
         Raises:
             ToolchainFault: There is none.
         """
-        toolchain = self._toolchain_for("gpu")
-        if not isinstance(toolchain, Gpu):
-            raise ToolchainFault(f"expected kernelgym's own toolchain, got {type(toolchain)}")
-        return toolchain.compiler()
+        for toolchain in self._toolchains_for("gpu"):
+            if isinstance(toolchain, Gpu):
+                return toolchain.compiler()
+        raise ToolchainFault("expected kernelgym's own toolchain of a GPU, got others")
 
     def build(self, request: BuildRequest, *, timeout: float) -> BuildResult:
         """Builds what is asked for, or finds it in the cache.
@@ -166,18 +185,27 @@ class BuildService:
             SandboxFault: A compiler could not be confined.
         """
         started = time.monotonic()
-        toolchain = self._toolchain_for(request.target)
         flags = screen_flags(request)
+        why = ""
+        *first, last = self._toolchains_for(request.target)
+        for toolchain in first:
+            result = self._build_with(toolchain, request, flags, timeout)
+            if result.status in ("ok", "timeout"):
+                return dataclasses.replace(result, seconds=time.monotonic() - started)
+            errors = [d.text for d in result.diagnostics if d.severity == "error"]
+            why = f"{toolchain.path}: {errors[0] if errors else 'it does not compile'}"
+        result = self._build_with(last, request, flags, timeout)
+        return dataclasses.replace(result, why=why, seconds=time.monotonic() - started)
+
+    def _build_with(
+        self, toolchain: Toolchain, request: BuildRequest, flags: Flags, timeout: float
+    ) -> BuildResult:
         refused = (*flags.refused, *refusals(request))
         key = request_key(request, toolchain.identity())
         source_map = SourceMap(request.files)
         if refused:
             return BuildResult(
-                key=key,
-                status="compile_error",
-                path=toolchain.path,
-                diagnostics=tidy(refused),
-                seconds=time.monotonic() - started,
+                key=key, status="compile_error", path=toolchain.path, diagnostics=tidy(refused)
             )
         kept, cached = self._cached(key), True
         if kept is None:
@@ -193,7 +221,6 @@ class BuildService:
             diagnostics=_diagnostics(kept.record, request, source_map),
             kernels=kept.record.kernels,
             cached=cached,
-            seconds=time.monotonic() - started,
         )
 
     def check(self, request: BuildRequest, architecture: str, *, timeout: float) -> NvccReport:
@@ -225,13 +252,19 @@ class BuildService:
             protection=self.protection,
         )
 
-    def _toolchain_for(self, target: str) -> Toolchain:
+    def _toolchains_for(self, target: str) -> Sequence[Toolchain]:
         kind = "emulator" if target == "emulator" else "gpu"
         if kind not in self._toolchains:
             raise ToolchainFault(
                 f"target: expected one of {sorted(self._toolchains)}, got {target!r}"
             )
         return self._toolchains[kind]
+
+    def _nvrtc(self, target: str) -> NvrtcServer:
+        for toolchain in self._toolchains_for(target):
+            if isinstance(toolchain, Nvrtc):
+                return toolchain.server(target)
+        raise ToolchainFault("expected a toolchain that uses NVRTC, got none")
 
     @contextlib.contextmanager
     def _turn(self, key: str, timeout: float) -> Iterator[None]:
@@ -267,7 +300,9 @@ class BuildService:
             record = self._compile(plan, scratch, timeout)
             if record.status == "timeout":
                 return _Kept(record, Path())
-            made = {name: Path(scratch, "out", name) for _, name in record.libraries}
+            names = [name for _, name in record.libraries]
+            names += [name for variant in plan.variants for name in variant.beside]
+            made = {name: Path(scratch, "out", name) for name in names} if record.libraries else {}
             return _Kept(record, self._publish(key, record, made))
 
     def _publish(self, key: str, record: _Record, made: Mapping[str, Path]) -> Path:
@@ -281,7 +316,7 @@ class BuildService:
     def _compile(self, plan: Plan, scratch: str, timeout: float) -> _Record:
         """Compiles all variants side by side, then links each; equal steps run once."""
 
-        def start(step: Step) -> concurrent.futures.Future[Finished]:
+        def start(step: Step | DeviceStep) -> concurrent.futures.Future[Finished]:
             return self._pool.submit(self._run, step, plan, scratch, timeout)
 
         distinct = dict.fromkeys(step for variant in plan.variants for step in variant.compiles)
@@ -290,19 +325,26 @@ class BuildService:
         concurrent.futures.wait(compiles.values())
         ended = {step: future.result() for step, future in compiles.items()}
         if all(run.returncode == 0 for run in ended.values()):
-            links = {variant.link: start(variant.link) for variant in plan.variants}
-            concurrent.futures.wait(links.values())
-            ended.update((step, future.result()) for step, future in links.items())
+            later = {variant.link: start(variant.link) for variant in plan.variants}
+            again = {step: start(more) for step in distinct if (more := _more(step, scratch))}
+            concurrent.futures.wait([*later.values(), *again.values()])
+            ended.update((step, run.result()) for step, run in (*later.items(), *again.items()))
         said = tuple(_said(step, run) for step, run in ended.items())
         if any(run.timed_out for run in ended.values()):
             return _Record(status="timeout", said=said)
         if any(run.returncode != 0 for run in ended.values()):
             return _Record(status="compile_error", said=said)
         libraries = tuple((variant.name, variant.library) for variant in plan.variants)
+        kernels = [k for step in said if step.tool == "nvrtc" for k in parse_resources(step.text)]
         described = [k for step in said if step.tool == "nvcc" for k in parse_resources(step.text)]
-        return _Record("ok", said, libraries=libraries, kernels=demangled(described, scratch))
+        kernels += demangled(described, scratch)
+        return _Record("ok", said, libraries=libraries, kernels=tuple(kernels))
 
-    def _run(self, step: Step, plan: Plan, scratch: str, timeout: float) -> Finished:
+    def _run(
+        self, step: Step | DeviceStep, plan: Plan, scratch: str, timeout: float
+    ) -> Finished:
+        if isinstance(step, DeviceStep):
+            return run_nvrtc(self._nvrtc(step.target), step, scratch, timeout, self.protection)
         finished = run_confined(
             [argument.replace(SCRATCH, scratch) for argument in step.command],
             cwd=os.path.join(scratch, "work"),
@@ -322,11 +364,20 @@ class BuildService:
         return finished
 
 
-def _own_toolchains(cache_root: Path) -> dict[str, Toolchain]:
-    return {"emulator": Emulated(cache_root / "kits"), "gpu": Gpu()}
+def _own_toolchains(cache_root: Path) -> dict[str, Sequence[Toolchain]]:
+    gpu = Gpu()
+    return {
+        "emulator": (Emulated(cache_root / "kits"),),
+        "gpu": (Nvrtc(cache_root / "kits", gpu), gpu),
+    }
 
 
-def _said(step: Step, run: Finished) -> _Said:
+def _more(step: Step | DeviceStep, scratch: str) -> DeviceStep | None:
+    """The step again with what it lacks, when that shows only now."""
+    return missing_instantiations(step, scratch) if isinstance(step, DeviceStep) else None
+
+
+def _said(step: Step | DeviceStep, run: Finished) -> _Said:
     text = run.stderr + run.stdout
     if run.timed_out:
         text += f"\n{step.tool}: error: it did not end within the time limit"

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import resource
+import stat
 
 from .libc import libc, prctl
 from .policy import NOBODY, Policy
@@ -65,7 +66,14 @@ def drop_user(policy: Policy) -> bool:
     Returns:
         Whether it did: it does not where `NOBODY` could not reach a path of the policy (an
         interpreter below `/root`), for then nothing would run.
+
+    Raises:
+        ValueError: A writable folder is others' too, such as `/tmp`: to give it away would break
+            the machine.
     """
+    for path in policy.writable:
+        if os.path.isdir(path) and not path.startswith("/proc/"):
+            _refuse_shared(path)
     # What is below /proc is the kernel's, and changes owner with the process.
     folders = [p for p in policy.writable if os.path.isdir(p) and not p.startswith("/proc/")]
     here = os.getcwd()
@@ -92,6 +100,12 @@ def drop_user(policy: Policy) -> bool:
                 with contextlib.suppress(FileNotFoundError):
                     os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
     return become_nobody()
+
+
+def _refuse_shared(path: str) -> None:
+    shared = os.stat(path).st_mode & (stat.S_ISVTX | stat.S_IWOTH)
+    if shared or os.path.ismount(path):
+        raise ValueError(f"expected a writable folder of the command's own, got {path}")
 
 
 def become_nobody() -> bool:
