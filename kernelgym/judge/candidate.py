@@ -33,7 +33,7 @@ from kernelgym.judge.emulated_cuda import emulated_cuda
 from kernelgym.judge.gpu_call import profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
 from kernelgym.toolchain import inline
-from kernelgym.toolchain.build import BuildRequest, BuildResult
+from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.confinement import confine
 from kernelgym.toolchain.diagnostics import parse_python
 from kernelgym.toolchain.emulator_runtime import EmulatorRuntime
@@ -65,6 +65,7 @@ class _Candidate:
         self._output = _Tail(_MAX_OUTPUT)
         self._model: Any = None
         self._module: types.ModuleType | None = None
+        self._files: tuple[SourceFile, ...] = ()
         self._state: dict[str, torch.Tensor] = {}
         self._io: tuple[Buffer, ...] = ()
         self._runtime = EmulatorRuntime(setup.runtime) if setup.runtime else None
@@ -76,7 +77,6 @@ class _Candidate:
 
     def serve(self) -> None:
         """Answers commands until the channel closes."""
-        self._write_files()
         self._confine()
         handlers: dict[type, Callable[..., protocol.Answer]] = {
             protocol.Begin: self._begin,
@@ -124,7 +124,7 @@ class _Candidate:
             return self._failure(phase, error)
 
     def _failure(self, phase: str, error: BaseException) -> protocol.Failed:
-        names = frozenset(file.path for file in self._setup.files)
+        names = frozenset(file.path for file in self._files)
         summary = traceback.TracebackException.from_exception(error, limit=-30)
         for frame in list(summary.stack):
             if frame.filename not in names:
@@ -135,13 +135,13 @@ class _Candidate:
             type(error).__name__,
             str(error)[:4096],
             text,
-            diagnostics=parse_python(text, source_map=SourceMap(self._setup.files)),
+            diagnostics=parse_python(text, source_map=SourceMap(self._files)),
             output=self._output.text(),
         )
 
     def _write_files(self) -> None:
         root = pathlib.Path(self._setup.scratch)
-        for file in self._setup.files:
+        for file in self._files:
             path = root / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(file.text, encoding="utf-8", errors="surrogatepass")
@@ -183,13 +183,15 @@ class _Candidate:
         return protocol.Begun()
 
     def _import(self, command: protocol.Import) -> protocol.Imported:
+        self._files = command.files
+        self._write_files()
         inline.install(
             self._build,
             target=self._setup.target,
             variant=self._setup.variant,
-            files=self._setup.files,
+            files=self._files,
         )
-        source = next(f.text for f in self._setup.files if f.path == ENTRY_FILE)
+        source = next(f.text for f in self._files if f.path == ENTRY_FILE)
         sys.path.insert(0, self._setup.scratch)
         module = types.ModuleType("model_new")
         module.__file__ = ENTRY_FILE
@@ -236,7 +238,7 @@ class _Candidate:
                     # Its storage is the whole shared buffer, the gaps between tensors included.
                     self._tracker.register(value, f"input {index}", whole_storage=False)
         already = len(self._taken_to_host())
-        recorder = OperatorRecorder(file.path for file in self._setup.files)
+        recorder = OperatorRecorder(file.path for file in self._files)
         before = self._allocated()
         started = time.perf_counter()
         with torch.no_grad(), recorder, self._host_watched():

@@ -18,6 +18,7 @@ from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import OutputSpec, Reference
 from kernelgym.judge.rules import Evidence
 from kernelgym.judge.verdict import Correctness
+from kernelgym.toolchain.build import SourceFile
 
 __all__ = ["Checker", "Observed", "Placed"]
 
@@ -60,8 +61,11 @@ class Checker:
         peak_memory: Device bytes that its last call took, by its own word; None where unknown.
     """
 
-    def __init__(self, reference: Reference, config: JudgeConfig) -> None:
+    def __init__(
+        self, reference: Reference, config: JudgeConfig, files: tuple[SourceFile, ...]
+    ) -> None:
         self._reference = reference
+        self._files = files
         self._config = config
         self.correctness: Correctness | None = None
         self.protections: tuple[str, ...] = ()
@@ -130,7 +134,7 @@ class Checker:
     def _construct(self, candidate: CandidateProcess) -> None:
         reference = self._reference
         self._io = None
-        imported = self.answer(candidate, protocol.Import(), protocol.Imported, "import")
+        imported = self.answer(candidate, protocol.Import(self._files), protocol.Imported, "import")
         self.protections = imported.protections
         made = self.answer(
             candidate,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import pathlib
 import posixpath
+import tempfile
+from collections.abc import Iterator
 
+import torch
+
+from kernelgym.config import JudgeConfig
 from kernelgym.errors import RecordError
 from kernelgym.judge import baselines, protocol
 from kernelgym.judge.check import Checker, Observed
@@ -15,8 +21,10 @@ from kernelgym.judge.counters import emulated_counters
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
+from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.reference import Reference
+from kernelgym.judge.standby import remove_folder
 from kernelgym.judge.verdict import (
     Counters,
     Measurement,
@@ -25,9 +33,11 @@ from kernelgym.judge.verdict import (
     Timing,
     Verdict,
 )
-from kernelgym.toolchain.build import BuildRequest, BuildResult
+from kernelgym.tasks import Task
+from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.diagnostics import resolve, tidy
 from kernelgym.toolchain.emulator_report import EmulatorReport, parse_report
+from kernelgym.toolchain.service import BuildService
 from kernelgym.toolchain.sourcemap import SourceMap
 from kernelgym.toolchain.units import source_texts
 
@@ -44,6 +54,19 @@ _LEAST_TRAFFIC = 0.25
 
 class EmulatedJudgement(Judgement):
     """Judges one workspace once, on the CPU."""
+
+    def __init__(
+        self,
+        task: Task,
+        files: tuple[SourceFile, ...],
+        config: JudgeConfig,
+        size: str,
+        device: torch.device,
+        service: BuildService,
+        zygote: Zygote,
+    ) -> None:
+        super().__init__(task, files, config, size, device, service)
+        self._zygote = zygote
 
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
         """Checks, counts and times; here on the emulator."""
@@ -193,10 +216,20 @@ class EmulatedJudgement(Judgement):
             light_fraction=min(light / seconds, 1.0),
         )
 
+    @contextlib.contextmanager
+    def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
+        scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
+        try:
+            with CandidateProcess(self._zygote) as candidate:
+                candidate.setup(self._setup(variant, scratch))
+                candidate.attend(self._build, self._config.run_timeout)
+                yield candidate
+        finally:
+            remove_folder(scratch)
+
     def _setup(self, variant: str, scratch: pathlib.Path) -> protocol.Setup:
         kit = self._service.emulator()
         return protocol.Setup(
-            files=self._files,
             target="emulator",
             variant=variant,
             scratch=str(scratch),

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import filelock
 import torch
 
-from kernelgym.errors import EnvironmentFault, SandboxFault
+from kernelgym.config import JudgeConfig
+from kernelgym.errors import EnvironmentFault
 from kernelgym.judge import protocol
 from kernelgym.judge.check import Checker
 from kernelgym.judge.confinement import candidate_policy
@@ -18,12 +19,15 @@ from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.measuring import Meter
 from kernelgym.judge.ownership import calls_library, owned_kernels, split_by_owner
-from kernelgym.judge.process import CandidateProcess
+from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reference import Reference
+from kernelgym.judge.standby import Standby
 from kernelgym.judge.verdict import Counters, Coverage, Outcome, Verdict
-from kernelgym.toolchain.build import BuildRequest, BuildResult
+from kernelgym.tasks import Task
+from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
+from kernelgym.toolchain.service import BuildService
 
-__all__ = ["GpuJudgement"]
+__all__ = ["GpuJudgement", "gpu_standby"]
 
 _STATED = "every draw is within its budget"
 
@@ -35,11 +39,22 @@ class GpuJudgement(Judgement):
     while compilers run.
     """
 
+    def __init__(
+        self,
+        task: Task,
+        files: tuple[SourceFile, ...],
+        config: JudgeConfig,
+        size: str,
+        device: torch.device,
+        service: BuildService,
+        standby: Standby,
+    ) -> None:
+        super().__init__(task, files, config, size, device, service)
+        self._standby = standby
+
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
         try:
-            with self._turn(), self._candidate("fast") as candidate:
-                with self._phase("start"):
-                    self._begin(candidate)
+            with self._turn(), self._candidate() as candidate:
                 with self._phase("check"):
                     checker.check(candidate)
                 failure = checker.evidence.failure(self._config.ruleset, own_work=True)
@@ -94,26 +109,15 @@ class GpuJudgement(Judgement):
 
     # --- processes ---------------------------------------------------------------------------
 
-    def _begin(self, candidate: CandidateProcess) -> None:
+    @contextlib.contextmanager
+    def _candidate(self) -> Iterator[CandidateProcess]:
+        with self._phase("start"):
+            waiting = self._standby.take()
         try:
-            answer = candidate.ask(protocol.Begin(self._config.precision), protocol.Begun)
-        except (protocol.CandidateGone, protocol.CandidateTimeout) as error:
-            raise SandboxFault(f"a candidate's process did not open the GPU: {error}") from error
-        if isinstance(answer, protocol.Failed):
-            raise SandboxFault(
-                f"expected a candidate's process to open {self._device}, got {answer.kind}: "
-                f"{answer.message}"
-            )
-
-    def _setup(self, variant: str, scratch: pathlib.Path) -> protocol.Setup:
-        return protocol.Setup(
-            files=self._files,
-            target=build_target(self._device),
-            variant=variant,
-            scratch=str(scratch),
-            policy=candidate_policy(self._config, scratch, (self._service.cache.root,), gpu=True),
-            device=str(self._device),
-        )
+            waiting.candidate.attend(self._build, self._config.run_timeout)
+            yield waiting.candidate
+        finally:
+            self._standby.give_back(waiting)
 
     def _build(self, request: BuildRequest) -> BuildResult:
         lock = self._lock
@@ -126,9 +130,7 @@ class GpuJudgement(Judgement):
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        root = self._service.cache.root
-        root.mkdir(parents=True, exist_ok=True)
-        self._lock = filelock.FileLock(root / f"gpu-{gpu_facts(self._device).uuid}.lock")
+        self._lock = device_lock(self._device, self._service.cache.root)
         with self._phase("queue"):
             self._lock.acquire()
         try:
@@ -141,3 +143,36 @@ class GpuJudgement(Judgement):
     def _place_names(self) -> PlaceNames:
         facts = gpu_facts(self._device)
         return PlaceNames(facts.name, self._service.gpu_compiler(), facts.cuda, facts.driver)
+
+
+def gpu_standby(
+    config: JudgeConfig, device: torch.device, service: BuildService, zygote: Zygote
+) -> Standby:
+    """Processes ahead for candidates on one GPU.
+
+    Args:
+        config: How they will be judged.
+        device: The GPU.
+        service: Whose builds they load.
+        zygote: Where they are forked from.
+    """
+    target, root = build_target(device), service.cache.root
+
+    def setup(scratch: pathlib.Path) -> protocol.Setup:
+        return protocol.Setup(
+            target=target,
+            variant="fast",
+            scratch=str(scratch),
+            policy=candidate_policy(config, scratch, (root,), gpu=True),
+            device=str(device),
+        )
+
+    return Standby(
+        zygote, setup, protocol.Begin(config.precision), lambda: device_lock(device, root)
+    )
+
+
+def device_lock(device: torch.device, root: pathlib.Path) -> filelock.FileLock:
+    """A lock that one GPU's users share, whatever its index and whoever they are."""
+    root.mkdir(parents=True, exist_ok=True)
+    return filelock.FileLock(root / f"gpu-{gpu_facts(device).uuid}.lock")

@@ -12,11 +12,12 @@ from types import TracebackType
 from typing import Any
 
 from kernelgym.config import JudgeConfig
-from kernelgym.judge.device import resolve_device
+from kernelgym.judge.device import build_target, resolve_device
 from kernelgym.judge.emulated_judgement import EmulatedJudgement
-from kernelgym.judge.gpu_judgement import GpuJudgement
+from kernelgym.judge.gpu_judgement import GpuJudgement, gpu_standby
 from kernelgym.judge.process import Zygote
 from kernelgym.judge.sources import find_task, workspace_files
+from kernelgym.judge.standby import Standby
 from kernelgym.judge.verdict import Verdict
 from kernelgym.tasks import Task
 from kernelgym.toolchain.service import BuildService
@@ -48,6 +49,11 @@ class Judge:
             self.size = "small" if self.device.type == "cpu" else "full"
         self._service = service or BuildService(protection=self.config.protection)
         self._zygote = Zygote()
+        self._standby: Standby | None = None
+        if self.device.type == "cuda":
+            self._standby = gpu_standby(self.config, self.device, self._service, self._zygote)
+            self._standby.refill()
+            self._service.start(build_target(self.device))
 
     def __enter__(self) -> Judge:
         return self
@@ -78,19 +84,16 @@ class Judge:
             UsageError: The task is unknown or the workspace is no workspace.
             EnvironmentFault: The harness, the machine or the reference failed.
         """
-        kind = EmulatedJudgement if self.device.type == "cpu" else GpuJudgement
-        return kind(
-            find_task(task),
-            workspace_files(workspace),
-            self.config,
-            self.size,
-            self.device,
-            self._service,
-            self._zygote,
-        ).verdict()
+        place = (self.config, self.size, self.device, self._service)
+        what = (find_task(task), workspace_files(workspace))
+        if self._standby is None:
+            return EmulatedJudgement(*what, *place, self._zygote).verdict()
+        return GpuJudgement(*what, *place, self._standby).verdict()
 
     def close(self) -> None:
-        """Ends the standby process. Calling it twice is fine."""
+        """Ends the processes that are kept ahead. Calling it twice is fine."""
+        if self._standby is not None:
+            self._standby.close()
         self._zygote.close()
 
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import dataclasses
-import pathlib
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,11 +13,9 @@ import torch
 
 from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
-from kernelgym.judge import protocol
 from kernelgym.judge.check import Checker
 from kernelgym.judge.device import build_target
 from kernelgym.judge.failure import CheckFailed
-from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.salt import Salt
@@ -65,7 +59,6 @@ class Judgement(abc.ABC):
         size: str,
         device: torch.device,
         service: BuildService,
-        zygote: Zygote,
     ) -> None:
         self._task = task
         self._files = files
@@ -73,7 +66,6 @@ class Judgement(abc.ABC):
         self._size = size
         self._device = device
         self._service = service
-        self._zygote = zygote
         self._salt = Salt.make(config.seed, task.id)
         self._builds: list[BuildResult] = []
         self._requests: list[BuildRequest] = []
@@ -97,7 +89,7 @@ class Judgement(abc.ABC):
         with self._phase("reference"):
             reference = Reference(self._task, self._size, self._config, self._salt, self._device)
             self._train = reference.train
-            checker = Checker(reference, self._config)
+            checker = Checker(reference, self._config, self._files)
         self._checker = checker
         return self._judged(reference, checker)
 
@@ -106,29 +98,10 @@ class Judgement(abc.ABC):
         """Checks, counts and times."""
 
     @abc.abstractmethod
-    def _setup(self, variant: str, scratch: pathlib.Path) -> protocol.Setup:
-        """The first command to a candidate's process."""
-
-    @abc.abstractmethod
     def _place_names(self) -> PlaceNames:
         """What provenance says of device and compiler."""
 
     # --- processes ---------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _candidate(self, variant: str) -> Iterator[CandidateProcess]:
-        scratch = pathlib.Path(tempfile.mkdtemp(prefix="kernelgym-"))
-        try:
-            with CandidateProcess(
-                self._zygote,
-                self._build,
-                self._config.run_timeout,
-                namespace=self._device.type == "cpu",
-            ) as candidate:
-                candidate.setup(self._setup(variant, scratch))
-                yield candidate
-        finally:
-            _remove(scratch)
 
     def _build(self, request: BuildRequest) -> BuildResult:
         # The candidate's word is taken for what to compile, and for files that it wrote itself, not
@@ -228,11 +201,3 @@ class Judgement(abc.ABC):
                 d for result in first for d in result.diagnostics if d.severity == "warning"
             ),
         )
-
-
-def _remove(folder: pathlib.Path) -> None:
-    """Removes a scratch folder, however deep a candidate has made it."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:
-        subprocess.run(["rm", "-rf", "--", str(folder)], check=False)

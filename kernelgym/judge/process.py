@@ -171,22 +171,13 @@ class CandidateProcess:
 
     Args:
         zygote: Where to fork it from.
-        build: Answers the candidate's requests for builds; its time is not the candidate's.
-        run_timeout: Seconds that the candidate may take in all, builds apart.
         namespace: See `Zygote.start`.
     """
 
-    def __init__(
-        self,
-        zygote: Zygote,
-        build: Callable[[BuildRequest], BuildResult],
-        run_timeout: float,
-        *,
-        namespace: bool = True,
-    ) -> None:
+    def __init__(self, zygote: Zygote, *, namespace: bool = True) -> None:
         self._zygote = zygote
-        self._build = build
-        self._left = run_timeout
+        self._build: Callable[[BuildRequest], BuildResult] | None = None
+        self._left = _START_SECONDS
         self.builds: list[BuildResult] = []
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._channel = protocol.Channel(ours)
@@ -202,6 +193,20 @@ class CandidateProcess:
     def setup(self, command: protocol.Setup) -> None:
         """Sends the first command, which has no answer."""
         self._channel.command(command)
+
+    def attend(self, build: Callable[[BuildRequest], BuildResult], run_timeout: float) -> None:
+        """From here on it has a candidate.
+
+        Args:
+            build: Answers the candidate's requests for builds; its time is not the candidate's.
+            run_timeout: Seconds that the candidate may take in all, builds apart.
+        """
+        self._build = build
+        self._left = run_timeout
+
+    def running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._zygote.wait(self._serial, timeout=0.0) is None
 
     def ask(
         self, command: protocol.Command, expected: type[AnswerT], fds: tuple[int, ...] = ()
@@ -220,7 +225,7 @@ class CandidateProcess:
             finally:
                 self._left -= time.monotonic() - started
             if isinstance(answer, protocol.BuildAsked):
-                if len(self.builds) >= _MAX_BUILDS:
+                if self._build is None or len(self.builds) >= _MAX_BUILDS:
                     raise protocol.CandidateTimeout
                 result = self._build(answer.request)
                 self.builds.append(result)
@@ -242,9 +247,13 @@ class CandidateProcess:
             return f"killed by {signal.Signals(number).name}"
         return f"exit status {os.WEXITSTATUS(status)}"
 
+    def kill(self) -> None:
+        """Kills the process and whatever it started, without waiting until it is gone."""
+        self._zygote.kill(self._serial)
+
     def close(self) -> None:
         """Kills the process and whatever it started, and waits until it is gone."""
-        self._zygote.kill(self._serial)
+        self.kill()
         self._channel.close()
         self._zygote.wait(self._serial, timeout=_END_SECONDS)
         self._zygote.forget(self._serial)

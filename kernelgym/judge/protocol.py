@@ -81,9 +81,8 @@ class TensorSlot:
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """Comes first: what to run, and how."""
+    """Comes first: how to run whatever will come."""
 
-    files: tuple[SourceFile, ...]
     target: str
     variant: str
     scratch: str
@@ -107,7 +106,9 @@ class Begin:
 
 @dataclasses.dataclass(frozen=True)
 class Import:
-    """Import `model_new.py`."""
+    """Import `model_new.py`, one of these files."""
+
+    files: tuple[SourceFile, ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -71,8 +71,33 @@ _PASSED_ON = re.compile(
 _SPOKEN = re.compile(r"[\w:<>, ]+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_TYPES = frozenset(
-    "int float double half __half __nv_bfloat16 bool char short long unsigned signed true false "
-    "float2 float4 int2 int4 half2 __half2 size_t int64_t int32_t uint32_t uint8_t".split()
+    [
+        "int",
+        "float",
+        "double",
+        "half",
+        "__half",
+        "__nv_bfloat16",
+        "bool",
+        "char",
+        "short",
+        "long",
+        "unsigned",
+        "signed",
+        "true",
+        "false",
+        "float2",
+        "float4",
+        "int2",
+        "int4",
+        "half2",
+        "__half2",
+        "size_t",
+        "int64_t",
+        "int32_t",
+        "uint32_t",
+        "uint8_t",
+    ]
 )
 
 
@@ -146,9 +171,7 @@ class Nvrtc:
         except (Declined, UsageError) as error:
             return _declined(str(error))
 
-    def _plan(
-        self, request: BuildRequest, units: Sequence, flags: Flags, module: str
-    ) -> Plan:
+    def _plan(self, request: BuildRequest, units: Sequence, flags: Flags, module: str) -> Plan:
         prefix = self._host_prefix()
         paths = {file.path for file in request.files}
         texts: dict[str, str] = {}
@@ -168,7 +191,9 @@ class Nvrtc:
                 constants |= half.constants
         macros = [_MACRO.fullmatch(flag) for flag in flags.device]
         defines = "".join(
-            f"#define {m['name']} {m['value'] if m['value'] is not None else 1}\n" for m in macros if m
+            f"#define {m['name']} {m['value'] if m['value'] is not None else 1}\n"
+            for m in macros
+            if m
         )
         folders = _search(units, flags)
         for unit in units:
@@ -227,9 +252,7 @@ class Nvrtc:
             ),
         )
 
-    def _device_options(
-        self, target: str, flags: Flags, folders: Sequence[str]
-    ) -> Iterator[str]:
+    def _device_options(self, target: str, flags: Flags, folders: Sequence[str]) -> Iterator[str]:
         passed = [flag for flag in flags.device if _PASSED_ON.fullmatch(flag)]
         yield from self._options(code_generation(target, flags.device), passed)
         # Quoted includes are looked for in the folder of the file that they stand in, then here.

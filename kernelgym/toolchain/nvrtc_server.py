@@ -61,9 +61,7 @@ class Nvrtc:
         """
         program = ctypes.c_void_p()
         self._check(
-            self._c.nvrtcCreateProgram(
-                ctypes.byref(program), text, name.encode(), 0, None, None
-            )
+            self._c.nvrtcCreateProgram(ctypes.byref(program), text, name.encode(), 0, None, None)
         )
         for expression in expressions:
             self._check(self._c.nvrtcAddNameExpression(program, expression.encode()))

@@ -340,9 +340,7 @@ class BuildService:
         kernels += demangled(described, scratch)
         return _Record("ok", said, libraries=libraries, kernels=tuple(kernels))
 
-    def _run(
-        self, step: Step | DeviceStep, plan: Plan, scratch: str, timeout: float
-    ) -> Finished:
+    def _run(self, step: Step | DeviceStep, plan: Plan, scratch: str, timeout: float) -> Finished:
         if isinstance(step, DeviceStep):
             return run_nvrtc(self._nvrtc(step.target), step, scratch, timeout, self.protection)
         finished = run_confined(

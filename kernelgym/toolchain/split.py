@@ -53,7 +53,7 @@ _DEVICE_STD = frozenset(
 _ANONYMOUS = "inline namespace kg_anonymous "
 
 
-class Declined(Exception):  # noqa: N818 - no error: the source is somebody else's to compile
+class Declined(Exception):
     """The source cannot be split; the message says why."""
 
 
@@ -243,8 +243,7 @@ class _Splitter:
                     and not initialised
                     and self._kind(index - 1) is Kind.IDENTIFIER
                     and before not in _CALLED
-                    or (text == "(" and parameters is None and self._is_operator(index))
-                ):
+                ) or (text == "(" and parameters is None and self._is_operator(index)):
                     if before == "operator" and close == index + 1:
                         index = close + 1  # operator()
                         continue
@@ -276,9 +275,7 @@ class _Splitter:
                         last += 1
                     if "enum" in words:
                         return _Declaration(first, last, frozenset(words | {"using"}))
-                    return _Declaration(
-                        first, last, frozenset(words), members=(index, close)
-                    )
+                    return _Declaration(first, last, frozenset(words), members=(index, close))
                 index = close + 1  # brace initialisation
                 continue
             index += 1

@@ -60,7 +60,7 @@ def bench(monkeypatch):
     def make(name="NVIDIA H200", l2_bytes=60 * 2**20):
         salt = Salt.make(5, "L1/19")
         reference = Reference(find_task("L1/19"), "small", CONFIG, salt, torch.device("cpu"))
-        checker = Checker(reference, CONFIG)
+        checker = Checker(reference, CONFIG, ())
         facts = GpuFacts(name, "GPU-0", l2_bytes, "13.0", "580")
         return Meter(checker, reference, facts, salt, CONFIG), checker
 
