@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernelgym.errors import UsageError
+from kernelgym.toolchain import packages
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 
 __all__ = ["BuildFailed", "Installed", "install"]
@@ -193,6 +194,7 @@ class Installed:
             setattr(module, name, getattr(self, name))
 
     def _install(self) -> None:
+        self._restore.append(packages.install(self._build, self._target))
         self._replace(importlib.import_module("kernelgym.toolchain"))
         imported = sys.modules.get(_CPP_EXTENSION)
         if imported is not None:

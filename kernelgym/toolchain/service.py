@@ -35,6 +35,7 @@ from kernelgym.toolchain.build import (
     BuildResult,
     Diagnostic,
     KernelResources,
+    ToolCall,
 )
 from kernelgym.toolchain.cache import ContentCache
 from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc, demangled, parse_resources
@@ -47,6 +48,13 @@ from kernelgym.toolchain.plan import SCRATCH, Finding, Plan, Step, Toolchain
 from kernelgym.toolchain.requests import compilable_files, refusals, request_key
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
+from kernelgym.toolchain.tools import (
+    ToolRecord,
+    refused_arguments,
+    run_tool,
+    tool_key,
+    tool_path,
+)
 from kernelgym.toolchain.translation import translation_units
 from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts
 
@@ -166,6 +174,8 @@ class BuildService:
             SandboxFault: A compiler could not be confined.
         """
         started = time.monotonic()
+        if request.tool is not None:
+            return self._run_tool(request, request.tool, timeout)
         toolchain = self._toolchain_for(request.target)
         flags = screen_flags(request)
         refused = (*flags.refused, *refusals(request))
@@ -225,6 +235,55 @@ class BuildService:
             protection=self.protection,
         )
 
+    def _run_tool(self, request: BuildRequest, call: ToolCall, timeout: float) -> BuildResult:
+        """Runs a tool for a package, or finds in the cache what it gave."""
+        started = time.monotonic()
+        wrong = refused_arguments(call)
+        if wrong or request.target == "emulator":
+            why = wrong or f"{call.tool}: expected a request for a GPU, got one for the emulator"
+            return BuildResult("", "compile_error", call.tool, why=why)
+        path = tool_path(call.tool)
+        key = tool_key(call, path)
+        record, cached = self._kept_tool(key), True
+        if record is None:
+            with self._turn(key, timeout):
+                record = self._kept_tool(key)
+                if record is None:
+                    run = self._pool.submit(
+                        run_tool, call, path, timeout=timeout, protection=self.protection
+                    )
+                    record, cached = run.result(), False
+                    if not record.timed_out:
+                        self._publish(key, record, {})
+        failed = record.timed_out or record.outcome.returncode != 0
+        texts = {name: content.decode("utf-8", "replace") for name, content in call.inputs}
+        return BuildResult(
+            key=key,
+            status="timeout" if record.timed_out else "compile_error" if failed else "ok",
+            path=call.tool,
+            diagnostics=parse_compiler_output(
+                record.outcome.stderr + record.outcome.stdout,
+                tool=call.tool,
+                source_map=SourceMap(request.files),
+                sources=texts,
+            )
+            if failed
+            else (),
+            kernels=record.kernels,
+            cached=cached,
+            seconds=time.monotonic() - started,
+            outcome=record.outcome,
+        )
+
+    def _kept_tool(self, key: str) -> ToolRecord | None:
+        entry = self.cache.get(key)
+        if entry is None:
+            return None
+        try:
+            return msgspec.json.decode((entry / _RECORD).read_bytes(), type=ToolRecord)
+        except (OSError, msgspec.DecodeError):
+            return None
+
     def _toolchain_for(self, target: str) -> Toolchain:
         kind = "emulator" if target == "emulator" else "gpu"
         if kind not in self._toolchains:
@@ -270,7 +329,7 @@ class BuildService:
             made = {name: Path(scratch, "out", name) for _, name in record.libraries}
             return _Kept(record, self._publish(key, record, made))
 
-    def _publish(self, key: str, record: _Record, made: Mapping[str, Path]) -> Path:
+    def _publish(self, key: str, record: _Record | ToolRecord, made: Mapping[str, Path]) -> Path:
         try:
             return self.cache.publish(key, {_RECORD: msgspec.json.encode(record), **made})
         except OSError as error:
