@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import os
 import re
 import tempfile
@@ -55,6 +56,7 @@ from kernelgym.toolchain.tools import (
     tool_key,
     tool_path,
 )
+from kernelgym.toolchain.torch_headers import TorchHeaders, wanted_of_torch
 from kernelgym.toolchain.translation import translation_units
 from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts
 
@@ -102,7 +104,8 @@ class BuildService:
         cache_root: Folder of the cache; default: the user's cache folder.
         jobs: Compilers that run at once; default: the number of processors.
         protection: How compilers are confined: `"basic"`, `"standard"` or `"hardened"`.
-        toolchains: Toolchains by target, `"emulator"` and `"gpu"`, in place of kernelgym's own.
+        toolchains: Toolchains by target, `"emulator"` and `"gpu"`, in place of kernelgym's own; and
+            `"torch"`, taken where that for a GPU lacks something of torch's.
 
     Raises:
         ConfigError: There is no such level of protection.
@@ -173,29 +176,42 @@ class BuildService:
             ToolchainFault: A compiler is missing, too old or broken, or the target is not known.
             SandboxFault: A compiler could not be confined.
         """
-        started = time.monotonic()
         if request.tool is not None:
             return self._run_tool(request, request.tool, timeout)
+        started = time.monotonic()
         toolchain = self._toolchain_for(request.target)
+        result, record = self._built(request, toolchain, timeout)
+        why = self._wanted_of_torch(toolchain, request, record)
+        if not why:
+            return result
+        result, _ = self._built(request, self._toolchains["torch"], timeout)
+        return dataclasses.replace(result, why=why, seconds=time.monotonic() - started)
+
+    def _built(
+        self, request: BuildRequest, toolchain: Toolchain, timeout: float
+    ) -> tuple[BuildResult, _Record | None]:
+        """Builds on one way; no record where the request itself is refused."""
+        started = time.monotonic()
         flags = screen_flags(request)
         refused = (*flags.refused, *refusals(request))
         key = request_key(request, toolchain.identity())
         source_map = SourceMap(request.files)
         if refused:
-            return BuildResult(
+            result = BuildResult(
                 key=key,
                 status="compile_error",
                 path=toolchain.path,
                 diagnostics=tidy(refused),
                 seconds=time.monotonic() - started,
             )
+            return result, None
         kept, cached = self._cached(key), True
         if kept is None:
             with self._turn(key, timeout):
                 kept = self._cached(key)
                 if kept is None:
                     kept, cached = self._build(request, flags, toolchain, key, timeout), False
-        return BuildResult(
+        result = BuildResult(
             key=key,
             status=kept.record.status,
             path=toolchain.path,
@@ -205,6 +221,19 @@ class BuildService:
             cached=cached,
             seconds=time.monotonic() - started,
         )
+        return result, kept.record
+
+    def _wanted_of_torch(
+        self, toolchain: Toolchain, request: BuildRequest, record: _Record | None
+    ) -> str:
+        """Why to build again with torch's real headers, or `""`."""
+        if record is None or record.status != "compile_error" or toolchain.path == "emulator":
+            return ""
+        if toolchain.path == "torch" or "torch" not in self._toolchains:
+            return ""
+        texts = (*source_texts(request).values(), *(file.text for file in request.files))
+        wanted = wanted_of_torch((said.text for said in record.said), texts)
+        return f"the stand-in for torch's headers lacks what it needs: {wanted}" if wanted else ""
 
     def check(self, request: BuildRequest, architecture: str, *, timeout: float) -> NvccReport:
         """Compiles the device code with nvcc for a GPU architecture; needs nvcc and no GPU.
@@ -382,7 +411,7 @@ class BuildService:
 
 
 def _own_toolchains(cache_root: Path) -> dict[str, Toolchain]:
-    return {"emulator": Emulated(cache_root / "kits"), "gpu": Gpu()}
+    return {"emulator": Emulated(cache_root / "kits"), "gpu": Gpu(), "torch": TorchHeaders()}
 
 
 def _said(step: Step, run: Finished) -> _Said:
