@@ -1,2 +1,2 @@
 #pragma once
-#include "../../kgtorch/cudnn.h"
+#include <kgtorch/cudnn.h>
