@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelgym._version import __version__
-from kernelgym.cli import candidates, catalogue, episodes, machine, task_sets
+from kernelgym.cli import candidates, catalogue, compare, episodes, machine, task_sets
 from kernelgym.cli.console import problem
 from kernelgym.cli.exits import Exit, guarded
 
@@ -32,6 +32,7 @@ for _command in (
     catalogue.show,
     candidates.evaluate,
     candidates.watch,
+    compare.compare,
     candidates.workspace,
     episodes.run,
     episodes.report,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import typer
 
@@ -18,20 +18,36 @@ _PANEL = "How candidates are judged"
 _DEFAULTS = JudgeConfig()
 
 
-def judging(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces a command's parameter `config` by one option for each field of `JudgeConfig`."""
+_Command = Callable[..., None]
 
-    @functools.wraps(command)
+
+@overload
+def judging(command: _Command) -> _Command: ...
+@overload
+def judging(**defaults: Any) -> Callable[[_Command], _Command]: ...
+def judging(command: _Command | None = None, **defaults: Any) -> Any:
+    """Replaces a command's parameter `config` by one option for each field of `JudgeConfig`.
+
+    Args:
+        command: The command.
+        **defaults: Fields whose default is another one for this command.
+    """
+    if command is None:
+        return functools.partial(judging, **defaults)
+    inner = command
+
+    @functools.wraps(inner)
     def run(**arguments: Any) -> None:
         fields = {name: arguments.pop(name) for name in _NAMES}
         fields["baselines"] = tuple(fields["baselines"])
         fields["memory_limit"] = int(fields["memory_limit"] * 2**30)
-        command(config=JudgeConfig(**fields), **arguments)
+        inner(config=JudgeConfig(**fields), **arguments)
 
-    signature = inspect.signature(command, eval_str=True)
+    signature = inspect.signature(inner, eval_str=True)
     own = [value for name, value in signature.parameters.items() if name != "config"]
+    options = [o.replace(default=defaults.get(o.name, o.default)) for o in _OPTIONS]
     run.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*own, *_OPTIONS]
+        parameters=[*own, *options]
     )
     return run
 

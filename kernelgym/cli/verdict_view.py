@@ -205,7 +205,10 @@ def _correctness(check: Correctness) -> list[tuple[str, str]]:
 
 
 def _time(time: Measurement) -> str:
-    return f"{format_seconds(time.median)} {time.source}"
+    text = format_seconds(time.median)
+    if time.low < time.high:
+        text += f" [{format_seconds(time.low)}, {format_seconds(time.high)}]"
+    return f"{text} {time.source}"
 
 
 def _traffic(total: KernelCounters, least: int) -> str:

@@ -19,11 +19,14 @@ from kernelgym.judge.reference import OutputSpec, Reference
 from kernelgym.judge.rules import Evidence
 from kernelgym.judge.verdict import Correctness
 from kernelgym.toolchain.build import SourceFile
+from kernelgym.toolchain.packages import UNSUPPORTED_ADVICE
 
 __all__ = ["Checker", "Observed", "Placed"]
 
 _MAX_MESSAGE = 4096
 _MAX_OUTPUT = 16 * 1024
+# What Triton, its assembler, CuPy and PyCUDA raise when a kernel does not compile.
+_COMPILERS_ERRORS = ("CompilationError", "PTXASError", "CompileException", "CompileError")
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
 
 
@@ -362,7 +365,8 @@ class Checker:
         self, answer: protocol.Failed, candidate: CandidateProcess, phase: str
     ) -> CheckFailed:
         build = candidate.builds[-1] if candidate.builds else None
-        if answer.kind == "BuildFailed" and build is not None and build.status != "ok":
+        of_build = answer.kind == "BuildFailed" or answer.kind in _COMPILERS_ERRORS
+        if of_build and build is not None and build.status != "ok":
             # What the grader itself built counts, not what the candidate says of it.
             errors = [d for d in build.diagnostics if d.severity == "error"]
             first = errors[0].text if errors else "the build failed"
@@ -372,7 +376,11 @@ class Checker:
             }.get(build.status, "build.compile")
             return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
         reason = f"{phase}.error"
-        if phase == "run" and self._reference.device.type == "cuda":
+        if answer.kind in _COMPILERS_ERRORS:
+            reason = "build.compile"
+        elif UNSUPPORTED_ADVICE in answer.message and self._reference.device.type == "cpu":
+            reason = "emulator.unsupported"
+        elif phase == "run" and self._reference.device.type == "cuda":
             reason = failure_reason(answer.message) or reason
         return CheckFailed(
             reason,

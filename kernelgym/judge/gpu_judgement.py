@@ -18,7 +18,13 @@ from kernelgym.judge.device import build_target, gpu_facts, release_unused
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.measuring import Meter
-from kernelgym.judge.ownership import calls_library, owned_kernels, split_by_owner
+from kernelgym.judge.ownership import (
+    calls_library,
+    declared_kernels,
+    foreign_compute,
+    owned_kernels,
+    split_by_owner,
+)
 from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.standby import Standby
@@ -96,7 +102,7 @@ class GpuJudgement(Judgement):
         placed = checker.place(reference.inputs(0))
         command = protocol.Profile(placed.arguments, reference.run_seed(0))
         told: protocol.Profiled = checker.answer(candidate, command, protocol.Profiled, "run")
-        own = owned_kernels(self._builds)
+        own = owned_kernels(self._builds) | declared_kernels(self._files)
         library = calls_library(self._requests)
         split = split_by_owner(told.kernels, own, library=library)
         # Without a profile, what was built is all the evidence there is.
@@ -105,6 +111,9 @@ class GpuJudgement(Judgement):
         failure = checker.evidence.failure(self._config.ruleset, own_work=ran)
         if failure is not None:
             raise failure
+        foreign = foreign_compute(split[0]) if split is not None else ""
+        if foreign and self._config.ruleset == "strict":
+            raise CheckFailed("rule.foreign_compute", f"forward ran the kernel {foreign[:200]}")
         return split
 
     # --- processes ---------------------------------------------------------------------------

@@ -120,8 +120,11 @@ class OperatorRecorder(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        out = func(*args, **(kwargs or {}))
         kind = operator_kind(func)
+        if kind == "own":
+            out = self._run_own(func, args, kwargs or {})
+        else:
+            out = func(*args, **(kwargs or {}))
         if kind == "move" and _devices(out) == {"cpu"} and "cuda" in _devices((args, kwargs)):
             kind = "host"
         if kind == "compute" and _is_bookkeeping(out):
@@ -145,6 +148,18 @@ class OperatorRecorder(TorchDispatchMode):
             )
         )
         return out
+
+    def _run_own(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a candidate's custom operator, and records what it runs itself.
+
+        A mode is off inside its own handler, and on again it would meet the same operator. So the
+        operator's kernel for the device is called past the mode, with the mode on.
+        """
+        devices = _devices((args, kwargs))
+        cuda = "cuda" in devices or (not devices and torch.cuda.is_initialized())
+        key = torch._C.DispatchKey.CUDA if cuda else torch._C.DispatchKey.CPU
+        with self:
+            return func.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)
 
     def _tensors(self, tree: Any) -> tuple[tuple[int, int], ...]:
         found = {}

@@ -29,7 +29,9 @@ __all__ = ["CandidateProcess", "Zygote"]
 
 _START_SECONDS = 120.0
 _END_SECONDS = 5.0
-_MAX_BUILDS = 32  # their time is not the candidate's, so their number is limited
+# Their time is not the candidate's, so their number is limited. An autotuner asks for many tools.
+_MAX_BUILDS = 32
+_MAX_TOOL_CALLS = 512
 AnswerT = TypeVar("AnswerT")
 
 
@@ -225,7 +227,9 @@ class CandidateProcess:
             finally:
                 self._left -= time.monotonic() - started
             if isinstance(answer, protocol.BuildAsked):
-                if self._build is None or len(self.builds) >= _MAX_BUILDS:
+                calls = sum(build.outcome is not None for build in self.builds)
+                spent = len(self.builds) - calls >= _MAX_BUILDS or calls >= _MAX_TOOL_CALLS
+                if self._build is None or spent:
                     raise protocol.CandidateTimeout
                 result = self._build(answer.request)
                 self.builds.append(result)

@@ -42,6 +42,13 @@ _TABLE = (
         "Launch your kernel in forward.",
     ),
     Reason(
+        "rule.foreign_compute",
+        Outcome.REJECTED,
+        "A kernel ran that is neither yours nor a library's that your C++ calls: an operator of "
+        "CuPy's, what torch's compiler wrote, a library called past the build.",
+        "Do that work in a kernel of your own, or call cuBLAS or cuDNN from your C++.",
+    ),
+    Reason(
         "rule.host_compute",
         Outcome.REJECTED,
         "forward took a tensor's values to the host (numpy, tolist, item, cpu, …).",

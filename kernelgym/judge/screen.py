@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 
-import torch
-
-from kernelgym.judge.operators import operator_kind
+from kernelgym.judge.cpp_calls import computes, cpp_calls
 from kernelgym.toolchain.build import Diagnostic, SourceFile
 from kernelgym.toolchain.diagnostics import place_at
-from kernelgym.toolchain.lexer import Kind, code_tokens, tokenize
+from kernelgym.toolchain.lexer import code_tokens, tokenize
 from kernelgym.toolchain.sourcemap import Place, SourceMap
 
 __all__ = ["Finding", "screen"]
@@ -176,18 +173,9 @@ def _call_finding(node: ast.Call, names: dict[str, str], submodules: dict[str, s
     if dotted.startswith("torch.nn.functional."):
         return f"calls {dotted}, which computes with torch"
     parts = dotted.split(".")
-    if len(parts) == 2 and parts[0] == "torch" and _computes(parts[1]):
+    if len(parts) == 2 and parts[0] == "torch" and computes(parts[1]):
         return f"calls {dotted}, which computes with torch"
     return None
-
-
-@functools.cache
-def _computes(name: str) -> bool:
-    """Whether an ATen operator of that name computes, in every overload."""
-    packet = getattr(torch.ops.aten, name, None)
-    if packet is None:
-        return name in ("einsum", "compile", "matmul")
-    return all(operator_kind(getattr(packet, o)) == "compute" for o in packet.overloads())
 
 
 # --- C++ -------------------------------------------------------------------------------------
@@ -222,16 +210,5 @@ def _cpp_strings(text: str) -> Iterator[str]:
 
 
 def _cpp_calls(text: str) -> Iterator[tuple[int, str]]:
-    """(line, what) of each call of a torch operator that computes, by its qualified name."""
-    tokens = code_tokens(tokenize(text))[0]
-    for index in range(len(tokens) - 3):
-        space, colons, name, after = tokens[index : index + 4]
-        if (
-            space.kind is Kind.IDENTIFIER
-            and space.text in ("torch", "at")
-            and colons.text == "::"
-            and name.kind is Kind.IDENTIFIER
-            and after.text == "("
-            and _computes(name.text)
-        ):
-            yield name.line, f"calls {space.text}::{name.text}, which computes with torch"
+    """(line, what) of each call of a torch operator that computes: as a function, or of a tensor."""
+    yield from cpp_calls(code_tokens(tokenize(text))[0])

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["BuildRequest", "BuildResult", "Diagnostic", "KernelResources", "SourceFile"]
+__all__ = [
+    "BuildRequest",
+    "BuildResult",
+    "Diagnostic",
+    "KernelResources",
+    "SourceFile",
+    "ToolCall",
+    "ToolOutcome",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +62,40 @@ class SourceFile:
 
 
 @dataclasses.dataclass(frozen=True)
+class ToolCall:
+    """One run of a compiler's tool, as a Python package asks for it (Triton, PyCUDA).
+
+    Attributes:
+        tool: `"ptxas"`, `"ptxas-blackwell"`, `"cc"` or `"nvcc"`.
+        arguments: Its arguments; files are meant by their plain names.
+        inputs: (plain name, content) of the files that it reads.
+        outputs: Plain names of the files that it is to write.
+    """
+
+    tool: str
+    arguments: tuple[str, ...]
+    inputs: tuple[tuple[str, bytes], ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ToolOutcome:
+    """How a `ToolCall` ended.
+
+    Attributes:
+        returncode: Its exit status.
+        stdout: What it wrote there.
+        stderr: Likewise.
+        outputs: (plain name, content) of the files that it wrote.
+    """
+
+    returncode: int
+    stdout: str = ""
+    stderr: str = ""
+    outputs: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class BuildRequest:
     """One Python extension module to build, as `load_inline` or `load` would be asked for it.
 
@@ -69,6 +111,7 @@ class BuildRequest:
         extra_cuda_cflags: Flags for the device compiler.
         extra_ldflags: Flags for the linker.
         no_implicit_headers: Whether the inline sources bring all their headers themselves.
+        tool: Run this tool instead, and build no extension module.
     """
 
     name: str
@@ -82,6 +125,7 @@ class BuildRequest:
     extra_cuda_cflags: tuple[str, ...] = ()
     extra_ldflags: tuple[str, ...] = ()
     no_implicit_headers: bool = False
+    tool: ToolCall | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +135,8 @@ class BuildResult:
     Attributes:
         key: Content key; the module's name is `"kg_" + key[:24]`.
         status: `"ok"`, `"compile_error"`, `"timeout"` or `"unsupported"` (emulator only).
-        path: The way taken: `"emulator"`, `"fast"`, `"torch"` or `"nvrtc"`.
+        path: The way taken: `"emulator"`, `"fast"`, `"torch"` or `"nvrtc"`; a tool's name for a
+            `ToolCall`.
         why: Why that way, when it was not the first choice.
         libraries: (variant, absolute path of the extension module) pairs. The emulator builds two
             variants: `"fast"`, and `"checked"` (instrumented); a GPU one: `"fast"`.
@@ -99,6 +144,7 @@ class BuildResult:
         kernels: Resources per kernel, where known.
         cached: Whether it came out of the cache.
         seconds: Wall-clock seconds it took.
+        outcome: How the tool ended, for a `ToolCall`.
     """
 
     key: str
@@ -110,6 +156,7 @@ class BuildResult:
     kernels: tuple[KernelResources, ...] = ()
     cached: bool = False
     seconds: float = 0.0
+    outcome: ToolOutcome | None = None
 
     def library(self, variant: str) -> str:
         """The path of one variant's extension module.

@@ -38,7 +38,11 @@ _MESSAGES = ("-fno-diagnostics-show-caret", "-fdiagnostics-column-unit=byte")
 _NVCC = ("-Xptxas=-v", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-Xcompiler=-fPIC")
 _GXX = ("-O2", "-fPIC", "-pipe", "-fdiagnostics-color=never", "-fmax-errors=20", *_MESSAGES)
 # What a module linked by torch itself would find among torch's own libraries.
-_LIBRARIES = {"cublas": re.compile(r"\bcublas(?!Lt)[A-Z]"), "cublasLt": re.compile(r"\bcublasLt")}
+_LIBRARIES = {
+    "cublas": re.compile(r"\bcublas(?!Lt)[A-Z]"),
+    "cublasLt": re.compile(r"\bcublasLt"),
+    "cudnn": re.compile(r"\bcudnn[A-Z]"),
+}
 _OF_TORCH = re.compile(r"-l(?:c10|torch)\w*")
 _OWN_CODE = ("gpu.py", "translation.py", "flags.py", "units.py")
 

@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernelgym.errors import UsageError
+from kernelgym.toolchain import packages
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
+from kernelgym.toolchain.cuda_extension import FLAGS, CudaExtensionFinder, extension_sources
 
 __all__ = ["BuildFailed", "Installed", "install"]
 
@@ -186,6 +188,20 @@ class Installed:
             self._modules[path] = _import_extension(f"kg_{result.key[:24]}", request.name, path)
         return self._modules[path]
 
+    def _cuda_extension(self) -> types.ModuleType:
+        """The extension of a workspace in CUDA Agent's form."""
+        paths, lacking = extension_sources(self._files)
+        request = BuildRequest(
+            name="cuda_extension",
+            target=self._target,
+            sources=paths,
+            files=(*self._files, *lacking),
+            extra_cuda_cflags=FLAGS,
+        )
+        module = self._load(request, is_python_module=True)
+        assert isinstance(module, types.ModuleType)
+        return module
+
     def _replace(self, module: types.ModuleType) -> None:
         """Puts the two functions into a module, to be taken out by `uninstall`."""
         for name in ("load", "load_inline"):
@@ -193,6 +209,11 @@ class Installed:
             setattr(module, name, getattr(self, name))
 
     def _install(self) -> None:
+        self._restore.append(packages.install(self._build, self._target))
+        if extension_sources(self._files)[0]:
+            finder = CudaExtensionFinder(self._cuda_extension)
+            sys.meta_path.append(finder)
+            self._restore.append(lambda: sys.meta_path.remove(finder))
         self._replace(importlib.import_module("kernelgym.toolchain"))
         imported = sys.modules.get(_CPP_EXTENSION)
         if imported is not None:

@@ -36,6 +36,7 @@ from kernelgym.toolchain.build import (
     BuildResult,
     Diagnostic,
     KernelResources,
+    ToolCall,
 )
 from kernelgym.toolchain.cache import ContentCache
 from kernelgym.toolchain.cuda import NvccReport, check_with_nvcc, demangled, parse_resources
@@ -51,6 +52,14 @@ from kernelgym.toolchain.plan import SCRATCH, DeviceStep, Finding, Plan, Step, T
 from kernelgym.toolchain.requests import compilable_files, refusals, request_key
 from kernelgym.toolchain.sandbox import Finished, run_confined
 from kernelgym.toolchain.sourcemap import Place, SourceMap
+from kernelgym.toolchain.tools import (
+    ToolRecord,
+    refused_arguments,
+    run_tool,
+    tool_key,
+    tool_path,
+)
+from kernelgym.toolchain.torch_headers import TorchHeaders, wanted_of_torch
 from kernelgym.toolchain.translation import translation_units
 from kernelgym.toolchain.units import TORCH_HEADERS, flat_name, is_cuda, source_texts
 
@@ -98,9 +107,9 @@ class BuildService:
         cache_root: Folder of the cache; default: the user's cache folder.
         jobs: Compilers that run at once; default: the number of processors.
         protection: How compilers are confined: `"basic"`, `"standard"` or `"hardened"`.
-        toolchains: Toolchains by target, `"emulator"` and `"gpu"`, in place of kernelgym's own.
-            Where there are several for one target, each but the last may leave a source to the
-            next.
+        toolchains: Toolchains by target, `"emulator"` and `"gpu"`, in place of kernelgym's own; where
+            there are several, each but the last may leave a source to the next. And `"torch"`: the
+            one taken where those for a GPU lack something of torch's.
 
     Raises:
         ConfigError: There is no such level of protection.
@@ -184,36 +193,43 @@ class BuildService:
             ToolchainFault: A compiler is missing, too old or broken, or the target is not known.
             SandboxFault: A compiler could not be confined.
         """
+        if request.tool is not None:
+            return self._run_tool(request, request.tool, timeout)
         started = time.monotonic()
         flags = screen_flags(request)
         why = ""
-        *first, last = self._toolchains_for(request.target)
-        for toolchain in first:
-            result = self._build_with(toolchain, request, flags, timeout)
-            if result.status in ("ok", "timeout"):
-                return dataclasses.replace(result, seconds=time.monotonic() - started)
-            errors = [d.text for d in result.diagnostics if d.severity == "error"]
-            why = f"{toolchain.path}: {errors[0] if errors else 'it does not compile'}"
-        result = self._build_with(last, request, flags, timeout)
-        return dataclasses.replace(result, why=why, seconds=time.monotonic() - started)
+        pending = [*self._toolchains_for(request.target)]
+        while True:
+            toolchain = pending.pop(0)
+            result, record = self._build_with(toolchain, request, flags, timeout)
+            wanted = self._wanted_of_torch(toolchain, request, record)
+            if wanted:
+                pending, why = [*self._toolchains["torch"]], wanted
+            elif result.status in ("ok", "timeout") or not pending:
+                return dataclasses.replace(result, why=why, seconds=time.monotonic() - started)
+            else:
+                errors = [d.text for d in result.diagnostics if d.severity == "error"]
+                why = f"{toolchain.path}: {errors[0] if errors else 'it does not compile'}"
 
     def _build_with(
         self, toolchain: Toolchain, request: BuildRequest, flags: Flags, timeout: float
-    ) -> BuildResult:
+    ) -> tuple[BuildResult, _Record | None]:
+        """Builds on one way; no record where the request itself is refused."""
         refused = (*flags.refused, *refusals(request))
         key = request_key(request, toolchain.identity())
         source_map = SourceMap(request.files)
         if refused:
-            return BuildResult(
+            result = BuildResult(
                 key=key, status="compile_error", path=toolchain.path, diagnostics=tidy(refused)
             )
+            return result, None
         kept, cached = self._cached(key), True
         if kept is None:
             with self._turn(key, timeout):
                 kept = self._cached(key)
                 if kept is None:
                     kept, cached = self._build(request, flags, toolchain, key, timeout), False
-        return BuildResult(
+        result = BuildResult(
             key=key,
             status=kept.record.status,
             path=toolchain.path,
@@ -222,6 +238,19 @@ class BuildService:
             kernels=kept.record.kernels,
             cached=cached,
         )
+        return result, kept.record
+
+    def _wanted_of_torch(
+        self, toolchain: Toolchain, request: BuildRequest, record: _Record | None
+    ) -> str:
+        """Why to build again with torch's real headers, or `""`."""
+        if record is None or record.status != "compile_error" or toolchain.path == "emulator":
+            return ""
+        if toolchain.path == "torch" or "torch" not in self._toolchains:
+            return ""
+        texts = (*source_texts(request).values(), *(file.text for file in request.files))
+        wanted = wanted_of_torch((said.text for said in record.said), texts)
+        return f"the stand-in for torch's headers lacks what it needs: {wanted}" if wanted else ""
 
     def check(self, request: BuildRequest, architecture: str, *, timeout: float) -> NvccReport:
         """Compiles the device code with nvcc for a GPU architecture; needs nvcc and no GPU.
@@ -251,6 +280,55 @@ class BuildService:
             timeout=timeout,
             protection=self.protection,
         )
+
+    def _run_tool(self, request: BuildRequest, call: ToolCall, timeout: float) -> BuildResult:
+        """Runs a tool for a package, or finds in the cache what it gave."""
+        started = time.monotonic()
+        wrong = refused_arguments(call)
+        if wrong or request.target == "emulator":
+            why = wrong or f"{call.tool}: expected a request for a GPU, got one for the emulator"
+            return BuildResult("", "compile_error", call.tool, why=why)
+        path = tool_path(call.tool)
+        key = tool_key(call, path)
+        record, cached = self._kept_tool(key), True
+        if record is None:
+            with self._turn(key, timeout):
+                record = self._kept_tool(key)
+                if record is None:
+                    run = self._pool.submit(
+                        run_tool, call, path, timeout=timeout, protection=self.protection
+                    )
+                    record, cached = run.result(), False
+                    if not record.timed_out:
+                        self._publish(key, record, {})
+        failed = record.timed_out or record.outcome.returncode != 0
+        texts = {name: content.decode("utf-8", "replace") for name, content in call.inputs}
+        return BuildResult(
+            key=key,
+            status="timeout" if record.timed_out else "compile_error" if failed else "ok",
+            path=call.tool,
+            diagnostics=parse_compiler_output(
+                record.outcome.stderr + record.outcome.stdout,
+                tool=call.tool,
+                source_map=SourceMap(request.files),
+                sources=texts,
+            )
+            if failed
+            else (),
+            kernels=record.kernels,
+            cached=cached,
+            seconds=time.monotonic() - started,
+            outcome=record.outcome,
+        )
+
+    def _kept_tool(self, key: str) -> ToolRecord | None:
+        entry = self.cache.get(key)
+        if entry is None:
+            return None
+        try:
+            return msgspec.json.decode((entry / _RECORD).read_bytes(), type=ToolRecord)
+        except (OSError, msgspec.DecodeError):
+            return None
 
     def _toolchains_for(self, target: str) -> Sequence[Toolchain]:
         kind = "emulator" if target == "emulator" else "gpu"
@@ -305,7 +383,7 @@ class BuildService:
             made = {name: Path(scratch, "out", name) for name in names} if record.libraries else {}
             return _Kept(record, self._publish(key, record, made))
 
-    def _publish(self, key: str, record: _Record, made: Mapping[str, Path]) -> Path:
+    def _publish(self, key: str, record: _Record | ToolRecord, made: Mapping[str, Path]) -> Path:
         try:
             return self.cache.publish(key, {_RECORD: msgspec.json.encode(record), **made})
         except OSError as error:
@@ -367,6 +445,7 @@ def _own_toolchains(cache_root: Path) -> dict[str, Sequence[Toolchain]]:
     return {
         "emulator": (Emulated(cache_root / "kits"),),
         "gpu": (Nvrtc(cache_root / "kits", gpu), gpu),
+        "torch": (TorchHeaders(),),
     }
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from kernelgym.judge.ownership import (
     calls_library,
+    declared_kernels,
+    foreign_compute,
     kernel_identifier,
     owned_kernels,
     split_by_owner,
@@ -57,3 +59,59 @@ def test_a_call_of_cublas_is_seen_in_inline_sources_and_in_files():
     assert calls_library([BuildRequest("x", "sm_90", sources=(file.path,), files=(file,))])
     assert not calls_library([BuildRequest("x", "sm_90", files=(file,))])
     assert not calls_library([BuildRequest("x", "sm_90", cpp_sources=("cublasHandle_t h;",))])
+
+
+def test_kernels_of_torchs_compiler_are_not_the_candidates():
+    names = ("triton_poi_fused_relu_0", "relu_triton", "triton_relu")
+    build = BuildResult("k", "ok", "ptxas", kernels=tuple(map(KernelResources, names)))
+    assert owned_kernels([build]) == {"relu_triton", "triton_relu"}
+
+
+def test_a_call_of_cudnn_is_one_of_a_library():
+    call = "AT_CUDNN_CHECK(cudnnConvolutionForward(handle, &one));"
+    assert calls_library([BuildRequest("x", "sm_90", cuda_sources=(call,))])
+
+
+DECLARING = """
+import cupy as cp
+from cupyx import jit
+
+module = cp.RawModule(code=r'''
+extern "C" __global__ void __launch_bounds__(256, min(2, 3)) scale(float* x) {}
+template <typename T> __global__ void shift(T* x) {}
+''')
+add = cp.RawKernel(source(), "add_" "one")
+square = cp.ElementwiseKernel("T x", "T y", "y = x * x", "square_all")
+total = cp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", name="total")
+
+@jit.rawkernel()
+def halve(x, y): ...
+"""
+
+
+def test_kernels_that_the_workspace_spells_out_are_found():
+    files = [
+        SourceFile("model_new.py", DECLARING),
+        SourceFile(
+            "a.cu", "// __global__ void not_this(int)\n__global__ static void that(int* x);"
+        ),
+    ]
+    found = {"scale", "shift", "add_one", "square_all", "total", "halve", "that"}
+    assert declared_kernels(files) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "computes"),
+    [
+        (FILL, False),
+        ("Memcpy DtoD (Device -> Device)", False),
+        ("void at::native::elementwise_kernel<128, 4, direct_copy_kernel_cuda>(int)", False),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::relu>(int)", True),
+        ("cupy_maximum__float32_float_float32", True),
+        ("triton_poi_fused_relu_0", True),
+    ],
+)
+def test_foreign_kernels_that_compute_are_told_from_copies_and_fills(name, computes):
+    ran = [KernelTime("mine", 1, 1e-6), KernelTime(name, 1, 1e-6)]
+    counters, _ = split_by_owner(ran, frozenset({"mine"}), library=True)
+    assert foreign_compute(counters) == (name if computes else "")
