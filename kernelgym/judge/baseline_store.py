@@ -101,7 +101,7 @@ class BaselineRecord:
         compile_seconds: What the first call took, with the compilers' caches warm.
         flops: FLOPs of the reference's products and convolutions.
         min_bytes: Bytes of its inputs, weights and outputs.
-        convolves: Whether some of those FLOPs are convolutions'.
+        convolution_flops: Those of `flops` that are convolutions'.
         clock: Median SM clock during the batches, in MHz, where read.
         error: Why there is no time, such as `"out of memory"`.
         needed: Bytes that the call holds at a time at the least, where memory was short.
@@ -125,7 +125,7 @@ class BaselineRecord:
     compile_seconds: float | None = None
     flops: int = 0
     min_bytes: int = 0
-    convolves: bool = False
+    convolution_flops: int = 0
     clock: float | None = None
     error: str = ""
     needed: int | None = None
@@ -144,11 +144,13 @@ class Found:
         record: The record to use, or None.
         why: Why there is none, for a reader; `""` where there is one.
         note: In what the record's setting differs from the present one without ruling it out.
+        failed: Whether there is none because it is known not to run here.
     """
 
     record: BaselineRecord | None
     why: str = ""
     note: str = ""
+    failed: bool = False
 
 
 class BaselineStore:
@@ -203,6 +205,8 @@ class BaselineStore:
         reasons = []
         for record in candidates:
             why = _misfit(record, source, setting)
+            if not why and record.median is None:
+                return Found(None, record.error, failed=True)
             if not why:
                 return Found(record, note=_difference(record.setting, setting))
             reasons.append(why)
@@ -287,8 +291,6 @@ def _misfit(record: BaselineRecord, source: str, setting: Setting) -> str:
         return f"it is of torch {record.setting.torch}, not of {setting.torch}"
     if record.source != source:
         return "it is of another version of the task's program"
-    if record.median is None:
-        return f"it has no time: {record.error}"
     return ""
 
 

@@ -194,9 +194,7 @@ def speedup(
 def scaled(live: Measurement, ratio: Speedup) -> Measurement:
     """A stored baseline's time now: the anchor's live time times the stored ratio of the two."""
     value = live.median * ratio.value
-    low, high = _product(
-        (live.median, live.low, live.high), (ratio.value, ratio.low, ratio.high)
-    )
+    low, high = _product((live.median, live.low, live.high), (ratio.value, ratio.low, ratio.high))
     return Measurement(value, low, high, live.batches, "stored")
 
 
