@@ -156,7 +156,7 @@ def warm(job: BaselineJob, bench: Bench) -> list[BaselineRecord]:
 
     try:
         with arithmetic(job.precision), torch.no_grad():
-            model, inputs = _made(job, get(job.task), bench)
+            model, inputs = _made(job, get(job.task), bench.device)
             torch.compile(model, backend=compiled_only)(*inputs)
     except Exception as error:
         if not _caused_by(error, _OnlyCompiled):
@@ -179,7 +179,7 @@ def measure(job: BaselineJob, bench: Bench) -> list[BaselineRecord]:
         turn = _Turn(bench)
         stack.callback(turn.leave)
         try:
-            model, inputs = _made(job, task, bench)
+            model, inputs = _made(job, task, bench.device, turn)
         except Exception as error:
             return [_failed(blank, kind, error, task, job) for kind in job.kinds]
         calls: dict[str, Callable[[], Any]] = {}
@@ -213,7 +213,7 @@ def setting_of(facts: GpuFacts) -> Setting:
 
 
 class _Turn:
-    """This process's turn on the GPU: entered once, left at the end of a job."""
+    """This process's turn on the GPU; entering it again, or leaving it twice, does nothing."""
 
     def __init__(self, bench: Bench) -> None:
         self._lock = bench.exclusive()
@@ -229,20 +229,28 @@ class _Turn:
         self._lock.release(force=True)
 
 
-def _made(job: BaselineJob, task: Task, bench: Bench) -> tuple[torch.nn.Module, list[Any]]:
-    """The reference and its inputs, on the GPU. Values matter little here: none is checked."""
-    device = bench.device
+def _made(
+    job: BaselineJob, task: Task, device: torch.device, turn: _Turn | None = None
+) -> tuple[torch.nn.Module, list[Any]]:
+    """The reference and its inputs, on the GPU. Values matter little here: none is checked.
+
+    The weights are drawn on the CPU, which can be done while others measure.
+    """
     train = train_mode(job.protocol, task, task.facts(job.size).output_rule)
     dtype = DTYPES.get(job.precision, torch.float32)
     module = task.module(job.size)
     torch.manual_seed(_SEED)
+    model = module.Model(*module.get_init_inputs())
+    if turn is not None:
+        turn.enter()
     try:
-        with device:  # weights drawn where they are needed: seconds less for a large network
-            model = module.Model(*module.get_init_inputs())
-    except Exception:
-        model = module.Model(*module.get_init_inputs())
-    inputs = task.draw_inputs(job.size, _SEED, 0, device, dtype)
-    return model.to(device=device, dtype=dtype).train(train), inputs
+        model = model.to(device=device, dtype=dtype).train(train)
+        inputs = task.draw_inputs(job.size, _SEED, 0, device, dtype)
+        settle(device)
+        return model, inputs
+    finally:
+        if turn is not None:
+            turn.leave()
 
 
 def _call(model: torch.nn.Module, inputs: list[Any], kind: str, turn: _Turn) -> Callable[[], Any]:
