@@ -53,6 +53,8 @@ class JudgeConfig:
         nvcc_check: Whether, on the emulator, nvcc also compiles the source where it is present.
         protection: How the candidate is confined; see `docs/judge.md`.
         energy: Measure joules per call. No device does yet.
+        live_baselines: Whether, on a GPU, `torch.compile` is measured beside each candidate even
+            where a stored ratio to eager mode fits: it takes seconds more.
 
     Raises:
         ConfigError: A value is not one of those accepted.
@@ -74,6 +76,7 @@ class JudgeConfig:
     nvcc_check: bool = False
     protection: str = "standard"
     energy: bool = False
+    live_baselines: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no judge understands."""

@@ -56,6 +56,7 @@ class Facts:
         output_rule: `"numeric"`, `"exact"`, `"near_tie_index"` or `"stochastic"`.
         slice_dim: How the task may be cut, or None where its parts depend on one another.
         unscorable: Why no check can tell a right answer from a trivial one; `""` where one can.
+        convolution_flops: Those of `flops` that are convolutions'.
     """
 
     flops: int
@@ -68,6 +69,7 @@ class Facts:
     output_rule: str
     slice_dim: Slice | None
     unscorable: str
+    convolution_flops: int = 0
 
 
 @functools.lru_cache(maxsize=1024)
@@ -102,6 +104,7 @@ def facts(task: Task, size: str) -> Facts:
         output_rule=_output_rule(task, outputs, training.stochastic),
         slice_dim=_slice(task, specs, outputs, mode_matters or training.stochastic),
         unscorable=task.judge_statement("UNSCORABLE", ""),
+        convolution_flops=training.convolution_flops,
     )
 
 

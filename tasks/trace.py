@@ -35,6 +35,7 @@ class Trace:
         stochastic: Whether an operator drew from a generator.
         flops: Operations of matrix products and convolutions, 2 a multiply-add.
         peak: The most bytes alive at a time, those given from the start included.
+        convolution_flops: Those of `flops` that are convolutions'.
     """
 
     outputs: tuple[torch.Tensor, ...]
@@ -42,6 +43,7 @@ class Trace:
     stochastic: bool
     flops: int
     peak: int
+    convolution_flops: int = 0
 
 
 @contextlib.contextmanager
@@ -70,6 +72,11 @@ def trace(model: torch.nn.Module, values: Sequence[Any]) -> Trace:
         stochastic=recorder.stochastic,
         flops=counter.get_total_flops(),
         peak=recorder.peak,
+        convolution_flops=sum(
+            flops
+            for operator, flops in counter.get_flop_counts().get("Global", {}).items()
+            if "convolution" in str(operator)
+        ),
     )
 
 

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from kernelgym._version import __version__
-from kernelgym.cli import candidates, catalogue, compare, episodes, machine, task_sets
+from kernelgym.cli import (
+    candidates,
+    catalogue,
+    compare,
+    device_data,
+    episodes,
+    machine,
+    task_sets,
+)
 from kernelgym.cli.console import problem
 from kernelgym.cli.exits import Exit, guarded
 
@@ -41,6 +49,7 @@ for _command in (
 ):
     app.command()(guarded(_command))
 task_sets.add_to(app)
+device_data.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -99,6 +99,7 @@ _OPTIONS = [
     _option("architecture", str, "GPU architecture that nvcc checks against."),
     _option("nvcc_check", bool, "On the emulator: let nvcc compile the source too, if present."),
     _choice("protection", "How the candidate is confined.", settings.PROTECTIONS),
+    _option("live_baselines", bool, "On a GPU: measure torch.compile, rather than look it up."),
     _option("energy", bool, "Ask for joules per call; no device measures them yet."),
 ]
 _NAMES = tuple(option.name for option in _OPTIONS)

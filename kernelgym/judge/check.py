@@ -235,11 +235,25 @@ class Checker:
                 arguments.append(slot)
             else:
                 arguments.append(value)
-        for slot in out_slots:
-            taken.fill(slot, _POISON)
-        settle(self._reference.device)
         fds = (given.fd, taken.fd) if fresh else ()
-        return Placed(tuple(arguments), out_slots, fds, (size, out_size))
+        placed = Placed(tuple(arguments), out_slots, fds, (size, out_size))
+        self.poison(placed)
+        settle(self._reference.device)
+        return placed
+
+    def shared(self, placed: Placed) -> list[Any]:
+        """The arguments as they lie in the shared memory: what is written there, `forward` gets."""
+        buffer = self._buffers()[0]
+        return [
+            buffer.tensor(value) if isinstance(value, protocol.TensorSlot) else value
+            for value in placed.arguments
+        ]
+
+    def poison(self, placed: Placed) -> None:
+        """Fills where outputs go with what no kernel writes."""
+        buffer = self._buffers()[1]
+        for slot in placed.outputs:
+            buffer.fill(slot, _POISON)
 
     def taken(self, placed: Placed) -> list[torch.Tensor]:
         """Copies of the outputs, in memory that the candidate never had."""

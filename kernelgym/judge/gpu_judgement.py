@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pathlib
 from collections.abc import Iterator
 
@@ -15,6 +16,7 @@ from kernelgym.judge import protocol
 from kernelgym.judge.check import Checker
 from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.device import build_target, gpu_facts, release_unused
+from kernelgym.judge.device_data import DeviceData
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.measuring import Meter
@@ -68,7 +70,8 @@ class GpuJudgement(Judgement):
                     raise failure
                 with self._phase("time"):
                     facts = gpu_facts(self._device)
-                    meter = Meter(checker, reference, facts, self._salt, self._config)
+                    data = DeviceData.load(facts)
+                    meter = Meter(checker, reference, facts, self._salt, self._config, data)
                     timing = meter.measure(candidate)
                 with self._phase("profile"):
                     profile = self._profile(candidate, checker, reference)
@@ -81,7 +84,7 @@ class GpuJudgement(Judgement):
         finally:
             release_unused(self._device)
         counters, coverage = profile or (None, None)
-        return self._make(
+        verdict = self._make(
             Outcome.CORRECT,
             "",
             _STATED,
@@ -90,6 +93,7 @@ class GpuJudgement(Judgement):
             counters=counters if self._config.counters else None,
             coverage=coverage,
         )
+        return dataclasses.replace(verdict, peak_memory_eager=meter.eager_peak)
 
     def _profile(
         self, candidate: CandidateProcess, checker: Checker, reference: Reference

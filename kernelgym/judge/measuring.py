@@ -1,16 +1,26 @@
 """The timed calls of a candidate on a GPU, beside the reference's, and what bounds them.
 
-The grader leads each call by itself: it writes other inputs (scaled by a secret number) into the
-shared memory, poisons the output, and asks for one call. So the candidate knows neither the inputs
-beforehand nor which of the outputs will be checked. Device time is stamped in the candidate's
-process, for another process cannot read it; what is claimed there is held against the grader's own
-clock and against physics. What that cannot show: on calls of less than some tenths of a
-millisecond the clock of the host is too coarse, and only physics bounds a false claim.
+The grader leads each call by itself. While the candidate waits, it writes other inputs straight
+into the shared memory (every element times a secret factor: `fresh_inputs`), poisons the output,
+and asks for one call. So nothing of a call's inputs is there before the call before it has ended, a
+result kept from another call is wrong almost everywhere, an output that is not written is NaN, and
+which outputs will be checked is not known to the candidate: an unpredictable tenth, and one at the
+end. The baseline's calls run in the grader's own process and memory. L2 is flushed before each call
+of either side, in a way that no persisting window outlives (`gpu_call.CacheFlush`).
+
+Device time is stamped in the candidate's process, for another process cannot read it; what is
+claimed there is held against the grader's own clock and against physics. What that cannot show: on
+calls of less than some tenths of a millisecond the clock of the host is too coarse, and only physics
+bounds a false claim.
+
+Eager mode is measured beside every candidate. `torch.compile` is that live time times the stored
+ratio of the two, where the store has one that fits, and is measured live otherwise, or when that is
+asked for.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import math
 import random
 import time
@@ -22,39 +32,32 @@ import torch
 
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import protocol, timing
-from kernelgym.judge.check import Checker
+from kernelgym.judge.baseline_store import BaselineKey, Found, source_digest
+from kernelgym.judge.check import Checker, Placed
 from kernelgym.judge.correctness import compare
 from kernelgym.judge.device import GpuFacts, arithmetic, settle
+from kernelgym.judge.device_data import DeviceData
 from kernelgym.judge.failure import CheckFailed
-from kernelgym.judge.gpu_call import timed_call
-from kernelgym.judge.gpus import floor_seconds, gpu_model
-from kernelgym.judge.physics import light_seconds
+from kernelgym.judge.fresh_inputs import FreshInputs
+from kernelgym.judge.gpu_call import CacheFlush, timed_call
+from kernelgym.judge.gpus import Work, floor_seconds, light_of
+from kernelgym.judge.nvml import ClockLog
 from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.salt import Salt
-from kernelgym.judge.verdict import Measurement, Timing
+from kernelgym.judge.verdict import Measurement, Speedup, Timing
 
 __all__ = ["Meter"]
 
 _FLUSH_OVER_L2 = 4
 _CHECKED_SHARE = 0.1
 _EMPTY_CALLS = 5
-_WARM_UP_CALLS = 3
+_WARM_UP_CALLS = 2
 # The grader's clock sees two messages and a wake-up beside the call; they vary by less than this.
 _CLOCK_SLACK_SECONDS = 2e-3
 _CLOCK_FACTOR = 3.0
 # Some outputs do not depend on all of the inputs (a triangular factor's other half).
 _PHYSICS_FACTOR = 0.5
-
-
-@dataclasses.dataclass
-class _Samples:
-    """Seconds of each call, batch by batch, and those of the candidate's on two other clocks."""
-
-    candidate: list[list[float]]
-    baselines: dict[str, list[list[float]]]
-    walls: list[float]
-    host: list[float]
 
 
 class Meter:
@@ -66,6 +69,11 @@ class Meter:
         gpu: The GPU.
         salt: Seeds what the candidate must not foresee.
         config: Says which baselines, of `"eager"` and `"compile"`, in which precision class.
+        data: What is known of the card.
+
+    Attributes:
+        eager_peak: Device bytes that a call of the reference takes at most beyond its inputs and
+            weights; None before `measure`.
     """
 
     def __init__(
@@ -75,17 +83,24 @@ class Meter:
         gpu: GpuFacts,
         salt: Salt,
         config: JudgeConfig,
+        data: DeviceData,
     ) -> None:
+        self.eager_peak: int | None = None
         self._checker = checker
         self._reference = reference
         self._gpu = gpu
         self._rng = random.Random(salt.seed("timing"))
-        self._asked = config.baselines
-        self._precision = config.precision
-        self._flush_bytes = _FLUSH_OVER_L2 * max(gpu.l2_bytes, 2**20)
-        self._base = reference.inputs(0)
-        self._own = [_copy(value) for value in self._base]
-        self._wall = 0.0
+        self._config = config
+        self._data = data
+        base = reference.inputs(0)
+        seed = salt.seed("timed inputs")
+        self._fresh = FreshInputs(base, reference.specs, seed, reference.device)
+        self._own = [value.clone() if isinstance(value, torch.Tensor) else value for value in base]
+        self._flush = CacheFlush(reference.device, _FLUSH_OVER_L2 * max(gpu.l2_bytes, 2**20))
+        self._notes: list[str] = []
+        self._recording = False
+        self._walls: list[float] = []
+        self._host: list[float] = []
 
     def measure(self, candidate: CandidateProcess) -> Timing:
         """Times the candidate and the baselines in turns.
@@ -93,79 +108,53 @@ class Meter:
         Raises:
             CheckFailed: A timed output was wrong, or the claimed times cannot be true.
         """
-        baselines = self._baselines()
+        stored = self._stored()
+        placed = self._checker.place(self._own)
+        sides: dict[str, Callable[[], float]] = {
+            "candidate": functools.partial(self._candidate_call, candidate, placed),
+            **self._baselines(stored),
+        }
         for _ in range(_WARM_UP_CALLS):
-            self._candidate_call(candidate)
-            for call in baselines.values():
-                self._baseline_call(call)
-        empty = median([self._empty_call(candidate) for _ in range(_EMPTY_CALLS)])
+            for side in sides.values():
+                side()
+        empty = median([self._empty_call(candidate, placed) for _ in range(_EMPTY_CALLS)])
         began = time.monotonic()
-        self._candidate_call(candidate)
-        for call in baselines.values():
-            self._baseline_call(call)
-        plan = timing.plan(time.monotonic() - began)
-        samples = _Samples([], {name: [] for name in baselines}, [], [])
-        for _ in range(plan.batches):
-            turns: list[Callable[[], None]] = [
-                lambda: samples.candidate.append(
-                    [self._candidate_call(candidate, samples) for _ in range(plan.calls)]
-                )
-            ]
-            for name, call in baselines.items():
-                turns.append(
-                    lambda name=name, call=call: samples.baselines[name].append(  # type: ignore[misc]
-                        [self._baseline_call(call) for _ in range(plan.calls)]
-                    )
-                )
-            self._rng.shuffle(turns)
-            for turn in turns:
-                turn()
-        self._checked_call(candidate)
-        measured = timing.measurement(samples.candidate, self._rng, host_span=median(samples.host))
-        self._bound(measured, median(samples.walls) - empty)
-        return self._timing(measured, samples)
+        for side in sides.values():
+            side()
+        planned = timing.plan(time.monotonic() - began)
+        log = ClockLog(self._data.clocks)
+        self._recording = True
+        batches = timing.take_turns(sides, planned, self._rng, between=log.read)
+        self._recording = False
+        self._call(candidate, placed, check=True)
+        measured = self._measurement(batches["candidate"], host_span=median(self._host))
+        self._bound(measured, median(self._walls) - empty)
+        return self._timing(measured, batches, stored, log)
 
-    # --- calls -------------------------------------------------------------------------------
+    # --- the candidate's calls ---------------------------------------------------------------
 
-    def _inputs(self) -> None:
-        """New inputs: each tensor of floating-point numbers times a number from [1/2, 1).
-
-        A bounded law stays within its bounds by that, and every output changes.
-        """
-        scale = self._rng.uniform(0.5, 1.0)
-        for mine, value in zip(self._own, self._base, strict=True):
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                torch.mul(value, scale, out=mine)
-
-    def _candidate_call(
-        self, candidate: CandidateProcess, samples: _Samples | None = None
-    ) -> float:
-        self._inputs()
-        checked = samples is not None and self._rng.random() < _CHECKED_SHARE
-        timed = self._ask(candidate, check=checked)
-        if samples is not None:
-            samples.walls.append(self._wall)
-            samples.host.append(max(timed.host_seconds, 0.0))
+    def _candidate_call(self, candidate: CandidateProcess, placed: Placed) -> float:
+        check = self._recording and self._rng.random() < _CHECKED_SHARE
+        timed, wall = self._call(candidate, placed, check=check)
+        if self._recording:
+            self._walls.append(wall)
+            self._host.append(max(timed.host_seconds, 0.0))
         if not 0.0 < timed.seconds < math.inf:
             raise CheckFailed("cheat.clock", f"expected a time above 0, got {timed.seconds} s")
         return timed.seconds
 
-    def _checked_call(self, candidate: CandidateProcess) -> None:
-        """At least one timed output is checked in every judgement."""
-        self._inputs()
-        self._ask(candidate, check=True)
-
-    def _ask(self, candidate: CandidateProcess, *, check: bool) -> protocol.Timed:
-        placed = self._checker.place(self._own)
-        seed = self._reference.run_seed(0)
-        command = protocol.Time(placed.arguments, seed, placed.outputs, self._flush_bytes)
-        began = time.monotonic()
-        timed: protocol.Timed = self._checker.answer(candidate, command, protocol.Timed, "run")
-        self._wall = time.monotonic() - began
+    def _call(
+        self, candidate: CandidateProcess, placed: Placed, *, check: bool
+    ) -> tuple[protocol.Timed, float]:
+        """One call on new inputs, and the seconds that it took by the grader's clock."""
+        self._fresh.draw()
+        self._fresh.write(self._checker.shared(placed))
+        self._checker.poison(placed)
+        timed, wall = self._ask(candidate, placed)
         self._checker.expect_outputs(timed.outputs, placed.outputs)
         if check:
             got = self._checker.taken(placed)
-            expected = self._reference.expected(self._own, 0)
+            expected = self._reference.expected(self._fresh.copies(), 0)
             for value, wanted in zip(got, expected, strict=True):
                 found = compare(value, wanted)
                 if not found.passed:
@@ -173,51 +162,104 @@ class Meter:
                         "cheat.timed_output",
                         f"in a timed call {found.bad} of {found.elements} elements were wrong",
                     )
-        return timed
+        return timed, wall
 
-    def _empty_call(self, candidate: CandidateProcess) -> float:
+    def _empty_call(self, candidate: CandidateProcess, placed: Placed) -> float:
         """Wall-clock seconds of all that a timed call brings along."""
-        placed = self._checker.place(self._own)
+        return self._ask(candidate, placed, call=False)[1]
+
+    def _ask(
+        self, candidate: CandidateProcess, placed: Placed, *, call: bool = True
+    ) -> tuple[protocol.Timed, float]:
+        outputs = placed.outputs if call else ()
         command = protocol.Time(
-            placed.arguments, self._reference.run_seed(0), (), self._flush_bytes, call=False
+            placed.arguments, self._reference.run_seed(0), outputs, self._flush.nbytes, call
         )
-        began = time.monotonic()
-        self._checker.answer(candidate, command, protocol.Timed, "run")
-        return time.monotonic() - began
-
-    def _baselines(self) -> dict[str, Callable[[], Any]]:
-        calls: dict[str, Callable[[], Any]] = {}
-        for name in self._asked:
-            calls[name] = self._reference.call(self._own, compiled=name == "compile")
-        return calls
-
-    def _baseline_call(self, call: Callable[[], Any]) -> float:
-        self._inputs()
         settle(self._reference.device)
-        with arithmetic(self._precision):
-            return timed_call(call, self._reference.device, self._flush_bytes)[1]
+        began = time.monotonic()
+        timed: protocol.Timed = self._checker.answer(candidate, command, protocol.Timed, "run")
+        return timed, time.monotonic() - began
+
+    # --- the baselines' calls ----------------------------------------------------------------
+
+    def _stored(self) -> Found:
+        """What the store has of `torch.compile`; nothing where that is not asked for."""
+        reference, config = self._reference, self._config
+        if "compile" not in config.baselines or config.live_baselines:
+            return Found(None)
+        mode = "train" if reference.train else "eval"
+        key = BaselineKey(reference.task.id, reference.size, mode, config.precision, "compile")
+        digest = source_digest(reference.task, reference.size)
+        return self._data.store.find(key, digest, self._data.setting)
+
+    def _baselines(self, stored: Found) -> dict[str, Callable[[], float]]:
+        """The sides that are measured live; the first call of each is over."""
+        sides = {"eager": self._side(compiled=False)}
+        self.eager_peak = _peak(sides["eager"], self._reference.device)
+        if stored.failed:
+            self._notes.append(f"no time of torch.compile: {stored.why}")
+        elif stored.record is not None:
+            if stored.note:
+                self._notes.append(f"the stored ratio compile/eager was {stored.note}")
+        elif "compile" in self._config.baselines:
+            side = self._side(compiled=True)
+            try:
+                side()
+                sides["compile"] = side
+            except Exception as error:  # whatever torch's compiler does not get through
+                first = next(iter(str(error).splitlines()), "")
+                self._notes.append(f"torch.compile failed: {type(error).__name__}: {first}"[:300])
+        return sides
+
+    def _side(self, *, compiled: bool) -> Callable[[], float]:
+        call = self._reference.call(self._own, compiled=compiled)
+        versions = [v._version if isinstance(v, torch.Tensor) else 0 for v in self._own]
+
+        def side() -> float:
+            for value, version in zip(self._own, versions, strict=True):
+                if isinstance(value, torch.Tensor) and value._version != version:
+                    self._renew(versions)
+                    break
+            settle(self._reference.device)
+            with arithmetic(self._config.precision):
+                return timed_call(call, self._reference.device, self._flush)[1]
+
+        return side
+
+    def _renew(self, versions: list[int]) -> None:
+        """Puts the baselines' inputs back, where the reference has written to them."""
+        self._fresh.restore(self._own)
+        for index, value in enumerate(self._own):
+            if isinstance(value, torch.Tensor):
+                versions[index] = value._version
 
     # --- what follows from them --------------------------------------------------------------
 
+    def _measurement(
+        self, batches: timing.Batches, *, host_span: float | None = None
+    ) -> Measurement:
+        spread = self._data.spread
+        return timing.measurement(batches, self._rng, spread=spread, host_span=host_span)
+
     def _bound(self, measured: Measurement, wall: float) -> None:
         """Holds the claimed time against the grader's clock and against physics."""
+        model = self._data.sold
+        if model is None:
+            return
         out_bytes = sum(
             torch.Size(spec.shape).numel() * spec.dtype.itemsize
             for spec in self._reference.output_specs()
         )
-        model = gpu_model(self._gpu.name)
         # Handing over copies the output once: read and written.
-        copied = 2 * out_bytes / (0.5 * model.dram_bandwidth) if model is not None else 0.0
+        copied = 2 * out_bytes / (0.5 * model.dram_bandwidth)
         limit = _CLOCK_FACTOR * measured.median + copied + _CLOCK_SLACK_SECONDS
-        if model is not None and wall > limit:
+        if wall > limit:
             raise CheckFailed(
                 "cheat.clock",
                 f"the call is said to take {measured.median:.3g} s; by the grader's clock it took "
                 f"{wall:.3g} s beyond what a call without work takes",
             )
-        if model is None:
-            return
-        floor = floor_seconds(model, self._reference.facts.min_bytes, self._gpu.l2_bytes)
+        floor = floor_seconds(model, self._work().nbytes, self._gpu.l2_bytes)
         if measured.median < _PHYSICS_FACTOR * floor:
             raise CheckFailed(
                 "cheat.physics",
@@ -225,29 +267,76 @@ class Meter:
                 f"{measured.median:.3g} s, less than {_PHYSICS_FACTOR:g} of it",
             )
 
-    def _timing(self, measured: Measurement, samples: _Samples) -> Timing:
-        baselines = {
-            name: timing.measurement(batches, self._rng)
-            for name, batches in samples.baselines.items()
-        }
-        speedups = {
-            name: timing.speedup(batches, samples.candidate, self._rng)
-            for name, batches in samples.baselines.items()
-        }
-        model = gpu_model(self._gpu.name)
+    def _work(self) -> Work:
         facts = self._reference.facts
-        light = None
-        if model is not None:
-            light = min(light_seconds(model, facts.flops, facts.min_bytes) / measured.median, 1.0)
-        return Timing(
-            candidate=measured,
-            eager=baselines.get("eager"),
-            compile=baselines.get("compile"),
-            speedup_eager=speedups.get("eager"),
-            speedup_compile=speedups.get("compile"),
-            light_fraction=light,
+        # The facts are of fp32; in a half class, inputs, weights and outputs are half as large.
+        scale = self._reference.dtype.itemsize / torch.float32.itemsize
+        return Work(
+            facts.min_bytes * scale,
+            facts.flops - facts.convolution_flops,
+            facts.convolution_flops,
         )
 
+    def _timing(
+        self,
+        measured: Measurement,
+        batches: dict[str, list[list[float]]],
+        stored: Found,
+        log: ClockLog,
+    ) -> Timing:
+        times: dict[str, Measurement] = {}
+        speedups: dict[str, Speedup] = {}
+        for name in ("eager", "compile"):
+            if name in batches:
+                times[name] = self._measurement(batches[name])
+                speedups[name] = timing.speedup(
+                    batches[name], batches["candidate"], self._rng, spread=self._data.spread
+                )
+        ratio = stored.record.ratio if stored.record is not None else None
+        if ratio is not None:
+            times["compile"] = timing.scaled(times["eager"], ratio)
+            speedups["compile"] = timing.scaled_speedup(speedups["eager"], ratio)
+        asked = self._config.baselines
+        light = self._light_fraction(measured.median)
+        return Timing(
+            candidate=measured,
+            eager=times.get("eager") if "eager" in asked else None,
+            compile=times.get("compile"),
+            speedup_eager=speedups.get("eager") if "eager" in asked else None,
+            speedup_compile=speedups.get("compile"),
+            light_fraction=light,
+            clocks=log.summary(),
+            notes=(*self._notes, *log.notes()),
+        )
 
-def _copy(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else value
+    def _light_fraction(self, seconds: float) -> float | None:
+        """The least time over the candidate's; what makes it larger than 1 is noted."""
+        model = self._data.light
+        if model is None:
+            return None
+        light = light_of(model, self._work(), self._config.precision)
+        if light.seconds <= seconds:
+            return light.seconds / seconds
+        if light.traffic <= seconds:
+            self._notes.append(
+                f"the reference's arithmetic takes {light.arithmetic:.3g} s at the card's peak "
+                "rate: the candidate does less of it, so its fraction of the speed of light is "
+                "that of memory's traffic alone"
+            )
+            return light.traffic / seconds
+        self._notes.append(
+            f"inputs and outputs once through the card's memory take {light.traffic:.3g} s: a part "
+            "of them never went there, so the fraction of the speed of light is cut off at 1"
+        )
+        return 1.0
+
+
+def _peak(call: Callable[[], Any], device: torch.device) -> int | None:
+    """Bytes that a call takes at most beyond what there is; the first call does not count."""
+    call()
+    if device.type != "cuda":
+        return None
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    call()
+    return max(torch.cuda.max_memory_allocated(device) - before, 0)

@@ -33,6 +33,11 @@ class DeviceModel:
         memory_latency: Seconds from a request to global memory to its answer.
         requests_in_flight: Requests that one warp can have under way.
         resident_warps: Warps that a multiprocessor runs at a time.
+        tf32_rate: FLOP per second of dense products in tensor cores, operands in TF32; 0 without.
+        fp16_rate: The same in fp16; in bf16, where there is bf16.
+        fp8_rate: The same in 8 bits.
+        fp64_rate: fp64 FLOP per second, by whichever unit is faster; 0 where not known.
+        l2_bytes: Size of L2; 0 where not known.
     """
 
     name: str
@@ -49,6 +54,11 @@ class DeviceModel:
     memory_latency: float = 4e-7
     requests_in_flight: float = 8.0
     resident_warps: int = 64
+    tf32_rate: float = 0.0
+    fp16_rate: float = 0.0
+    fp8_rate: float = 0.0
+    fp64_rate: float = 0.0
+    l2_bytes: int = 0
 
 
 # A small imaginary GPU. Its memory is slow beside its launch cost, so that at the `small` sizes,

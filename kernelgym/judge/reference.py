@@ -21,9 +21,10 @@ from kernelgym.judge.device import arithmetic
 from kernelgym.judge.salt import Salt
 from kernelgym.tasks import Task
 
-__all__ = ["OutputSpec", "Reference"]
+__all__ = ["DTYPES", "OutputSpec", "Reference", "train_mode"]
 
-_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+"""Floating type of the precision classes that are not of fp32."""
 _UPSTREAM_SEED = 42
 # A forward pass that holds more than this is run in slices, where the task falls apart into some.
 _PASS_BYTES = 8 * 2**30
@@ -63,8 +64,8 @@ class Reference:
         _expect_room(task, self.facts.memory_bytes, device)
         self.specs = task.input_specs(size)
         self.upstream = config.protocol != "audited"
-        self.train = _train_mode(config.protocol, task, self.facts.output_rule)
-        self.dtype = _DTYPES.get(config.precision, torch.float32)
+        self.train = train_mode(config.protocol, task, self.facts.output_rule)
+        self.dtype = DTYPES.get(config.precision, torch.float32)
         self.seed = _UPSTREAM_SEED if self.upstream else salt.seed("weights")
         self._config = config
         self._salt = salt
@@ -235,7 +236,7 @@ def _seeded(seed: int) -> Iterator[None]:
         yield
 
 
-def _train_mode(protocol: str, task: Task, output_rule: str) -> bool:
+def train_mode(protocol: str, task: Task, output_rule: str) -> bool:
     """KernelBench runs in train mode, the paper in eval mode.
 
     `audited` follows KernelBench, but where train mode draws random numbers (dropout) no candidate

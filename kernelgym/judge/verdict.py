@@ -156,6 +156,8 @@ class Timing:
         speedup_compile: compile / candidate.
         light_fraction: The least time that physics allows over the candidate's time, at most 1.
         clocks: Clock readings as (name, MHz) pairs, where read.
+        notes: What a reader of the times should know: held-down clocks, a stored baseline of
+            another driver, a baseline that did not run.
     """
 
     candidate: Measurement
@@ -165,6 +167,7 @@ class Timing:
     speedup_compile: Speedup | None = None
     light_fraction: float | None = None
     clocks: tuple[tuple[str, float], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

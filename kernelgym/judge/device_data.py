@@ -1,0 +1,54 @@
+"""What is known of the card that a judgement runs on, from tables, files and the driver."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from kernelgym.judge import calibration
+from kernelgym.judge.baseline_store import BaselineStore, Setting
+from kernelgym.judge.baseline_worker import setting_of
+from kernelgym.judge.device import GpuFacts
+from kernelgym.judge.gpus import gpu_model
+from kernelgym.judge.nvml import Clocks, open_clocks
+from kernelgym.judge.physics import DeviceModel
+from kernelgym.judge.timing import UNCALIBRATED, Spread
+
+__all__ = ["DeviceData"]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceData:
+    """A card's stored baselines, rates and clocks.
+
+    Attributes:
+        setting: The card and the software.
+        store: Its stored baselines.
+        spread: What differs between runs on it.
+        sold: Its rates by the data sheet, which nothing exceeds; None where not known.
+        light: The rates by which its speed of light is told; None where not known.
+        clocks: Its clocks; None where NVML or its Python package is missing.
+    """
+
+    setting: Setting
+    store: BaselineStore = dataclasses.field(default_factory=lambda: BaselineStore(()))
+    spread: Spread = UNCALIBRATED
+    sold: DeviceModel | None = None
+    light: DeviceModel | None = None
+    clocks: Clocks | None = None
+
+    @classmethod
+    def load(cls, facts: GpuFacts) -> DeviceData:
+        """Reads the user's files and those that kernelgym ships.
+
+        Raises:
+            RecordError: One of them cannot be read.
+        """
+        measured = calibration.load(facts.name)
+        return cls(
+            setting=setting_of(facts),
+            store=BaselineStore.load(facts.name),
+            spread=calibration.spread_of(measured),
+            sold=gpu_model(facts.name),
+            light=calibration.light_model(facts.name, measured),
+            clocks=open_clocks(facts.uuid),
+        )
