@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import filelock
 import torch
 
 from kernelgym.errors import EnvironmentFault, SandboxFault
 from kernelgym.judge import protocol
-from kernelgym.judge.check import Checker
+from kernelgym.judge.check import Checker, Placed
 from kernelgym.judge.confinement import candidate_policy
-from kernelgym.judge.device import build_target, gpu_facts, release_unused
+from kernelgym.judge.device import (
+    arithmetic,
+    build_target,
+    gpu_facts,
+    peak_memory,
+    release_unused,
+    settle,
+)
+from kernelgym.judge.energy import EnergyCounter, EnergyPair, compare_energy
 from kernelgym.judge.failure import CheckFailed
+from kernelgym.judge.gpus import floor_seconds, gpu_model
+from kernelgym.judge.hardware_counters import count_in_candidate, with_hardware_counters
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.measuring import Meter
 from kernelgym.judge.ownership import calls_library, owned_kernels, split_by_owner
@@ -36,6 +48,7 @@ class GpuJudgement(Judgement):
     """
 
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
+        counter = EnergyCounter(gpu_facts(self._device).uuid) if self._config.energy else None
         try:
             with self._turn(), self._candidate("fast") as candidate:
                 with self._phase("start"):
@@ -50,7 +63,18 @@ class GpuJudgement(Judgement):
                     meter = Meter(checker, reference, facts, self._salt, self._config)
                     timing = meter.measure(candidate)
                 with self._phase("profile"):
-                    profile = self._profile(candidate, checker, reference)
+                    inputs = reference.inputs(0)
+                    placed = checker.place(inputs)
+                    profile = self._profile(candidate, checker, placed, reference)
+                    eager_memory = self._eager_memory(reference, inputs)
+                energy = EnergyPair()
+                if counter is not None:
+                    with self._phase("energy"):
+                        energy = self._energy(counter, candidate, placed, reference, inputs)
+                if profile is not None and self._config.counters:
+                    with self._phase("counters"):
+                        counted = self._counted(candidate, placed, reference, profile[0])
+                        profile = counted, profile[1]
         except CheckFailed as error:
             return self._failed(error, checker.correctness)
         except torch.OutOfMemoryError as error:
@@ -59,8 +83,10 @@ class GpuJudgement(Judgement):
             ) from error
         finally:
             release_unused(self._device)
+            if counter is not None:
+                counter.close()
         counters, coverage = profile or (None, None)
-        return self._make(
+        verdict = self._make(
             Outcome.CORRECT,
             "",
             _STATED,
@@ -69,16 +95,21 @@ class GpuJudgement(Judgement):
             counters=counters if self._config.counters else None,
             coverage=coverage,
         )
+        return dataclasses.replace(
+            verdict,
+            peak_memory_eager=eager_memory,
+            energy=energy.candidate,
+            energy_eager=energy.eager,
+        )
 
     def _profile(
-        self, candidate: CandidateProcess, checker: Checker, reference: Reference
+        self, candidate: CandidateProcess, checker: Checker, placed: Placed, reference: Reference
     ) -> tuple[Counters, Coverage] | None:
         """What ran in one call, by owner; None where the profiler sees nothing on this machine.
 
         Raises:
             CheckFailed: Nothing of the candidate's ran.
         """
-        placed = checker.place(reference.inputs(0))
         command = protocol.Profile(placed.arguments, reference.run_seed(0))
         told: protocol.Profiled = checker.answer(candidate, command, protocol.Profiled, "run")
         own = owned_kernels(self._builds)
@@ -91,6 +122,57 @@ class GpuJudgement(Judgement):
         if failure is not None:
             raise failure
         return split
+
+    def _eager_memory(self, reference: Reference, inputs: Sequence[Any]) -> int:
+        call = reference.call(inputs)
+        with arithmetic(self._config.precision):
+            return peak_memory(call, self._device)
+
+    def _counted(
+        self, candidate: CandidateProcess, placed: Placed, reference: Reference, counters: Counters
+    ) -> Counters:
+        """Adds hardware counters, or says why there are none."""
+        counted = count_in_candidate(
+            candidate, placed, reference.run_seed(0), self._device, self._service.cache
+        )
+        if isinstance(counted, str):
+            return dataclasses.replace(counters, note=counted)
+        model = gpu_model(gpu_facts(self._device).name)
+        return with_hardware_counters(counters, *counted, model)
+
+    def _energy(
+        self,
+        counter: EnergyCounter,
+        candidate: CandidateProcess,
+        placed: Placed,
+        reference: Reference,
+        inputs: Sequence[Any],
+    ) -> EnergyPair:
+        """Joules of a call on both sides; the candidate's are missing if it did not stay for it."""
+        seed = reference.run_seed(0)
+        call = reference.call(inputs)
+
+        def mine(calls: int) -> None:
+            command = protocol.Repeat(placed.arguments, seed, calls)
+            answer = candidate.ask(command, protocol.Repeated)
+            if isinstance(answer, protocol.Failed):
+                raise protocol.CandidateGone(answer.message)
+
+        def eager(calls: int) -> None:
+            for _ in range(calls):
+                call()
+            settle(self._device)
+
+        facts = gpu_facts(self._device)
+        model = gpu_model(facts.name)
+        least = 0.0
+        if model is not None:
+            least = floor_seconds(model, reference.facts.min_bytes, facts.l2_bytes)
+        try:
+            with arithmetic(self._config.precision):
+                return compare_energy(counter, mine, eager, least_seconds=0.5 * least)
+        except (protocol.CandidateGone, protocol.CandidateTimeout):
+            return EnergyPair()
 
     # --- processes ---------------------------------------------------------------------------
 

@@ -75,4 +75,4 @@ def split_by_owner(
     }
     launches = sum(row.launches for row in rows)
     whole = KernelCounters("total", "all", launches, total, 1.0)
-    return Counters("cupti", whole, tuple(rows)), Coverage(**shares)
+    return Counters("activity", whole, tuple(rows)), Coverage(**shares)

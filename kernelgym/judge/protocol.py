@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kernelgym.judge.range_profiler import CounterPlan
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.confinement import Policy
 
@@ -32,6 +33,9 @@ __all__ = [
     "Command",
     "Construct",
     "Constructed",
+    "Count",
+    "Counted",
+    "CountedLaunch",
     "Failed",
     "FetchReport",
     "Import",
@@ -44,6 +48,8 @@ __all__ = [
     "Profile",
     "Profiled",
     "Ran",
+    "Repeat",
+    "Repeated",
     "Report",
     "Run",
     "Setup",
@@ -170,6 +176,24 @@ class Profile:
 
 
 @dataclasses.dataclass(frozen=True)
+class Count:
+    """Run `forward` once more with hardware counters on; comes after `Profile`."""
+
+    inputs: tuple[Any, ...]
+    seed: int
+    plan: CounterPlan
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeat:
+    """Run `forward` so many times in a row."""
+
+    inputs: tuple[Any, ...]
+    seed: int
+    calls: int
+
+
+@dataclasses.dataclass(frozen=True)
 class FetchReport:
     """Ask for the emulator's report."""
 
@@ -182,14 +206,25 @@ class Built:
 
 
 Command = (
-    Setup | Begin | Import | Construct | LoadState | Run | Time | Profile | FetchReport | Built
+    Setup
+    | Begin
+    | Import
+    | Construct
+    | LoadState
+    | Run
+    | Time
+    | Profile
+    | Count
+    | Repeat
+    | FetchReport
+    | Built
 )
 
 
 # --- answers, candidate to grader ------------------------------------------------------------
 
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Whole = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class BuildAsked(msgspec.Struct, tag=True, frozen=True):
@@ -234,9 +269,9 @@ class Operator(msgspec.Struct, frozen=True):
 
     name: str
     file: str
-    line: Count
-    bytes: Count
-    flops: Count
+    line: Whole
+    bytes: Whole
+    flops: Whole
     kind: str  # "create", "move", "compute", or "host": it brought values to the host
 
 
@@ -271,6 +306,25 @@ class Profiled(msgspec.Struct, tag=True, frozen=True):
     kernels: tuple[KernelTime, ...]
 
 
+class CountedLaunch(msgspec.Struct, frozen=True):
+    """One launch: the kernel's name, `""` where unknown, and the plan's metrics in their order."""
+
+    name: str
+    values: tuple[float | None, ...]
+
+
+class Counted(msgspec.Struct, tag=True, frozen=True):
+    """Hardware counters of one call; `complete` unless some launches were left out."""
+
+    launches: tuple[CountedLaunch, ...]
+    complete: bool
+    seconds: tuple[tuple[str, float], ...] = ()
+
+
+class Repeated(msgspec.Struct, tag=True, frozen=True):
+    """The calls have ended."""
+
+
 class Report(msgspec.Struct, tag=True, frozen=True):
     """The emulator's report, JSON text."""
 
@@ -290,7 +344,18 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
 
 
 Answer = (
-    BuildAsked | Begun | Imported | Constructed | Loaded | Ran | Timed | Profiled | Report | Failed
+    BuildAsked
+    | Begun
+    | Imported
+    | Constructed
+    | Loaded
+    | Ran
+    | Timed
+    | Profiled
+    | Counted
+    | Repeated
+    | Report
+    | Failed
 )
 _DECODER: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 

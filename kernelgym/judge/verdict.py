@@ -194,12 +194,22 @@ class KernelCounters:
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-    """Counters per kernel and summed; `source` is `"emulated"`, `"cupti"`, `"ncu"` or `"static"`."""
+    """Counters per kernel and summed.
+
+    Attributes:
+        source: `"emulated"`, `"cupti"` (hardware counters), or `"activity"` (times and launches
+            alone).
+        total: The whole call.
+        kernels: By kernel.
+        sampled: Whether some launches, or blocks of them, were not counted.
+        note: What else a reader should know, such as why there are no hardware counters.
+    """
 
     source: str
     total: KernelCounters
     kernels: tuple[KernelCounters, ...] = ()
     sampled: bool = False
+    note: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
