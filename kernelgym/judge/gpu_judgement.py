@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import filelock
@@ -32,8 +34,9 @@ from kernelgym.judge.measuring import Meter
 from kernelgym.judge.ownership import calls_library, owned_kernels, split_by_owner
 from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import Reference
-from kernelgym.judge.verdict import Counters, Coverage, Outcome, Verdict
+from kernelgym.judge.verdict import Counters, Coverage, Outcome, SassSummary, Verdict
 from kernelgym.toolchain.build import BuildRequest, BuildResult
+from kernelgym.toolchain.sass import summarise_build
 
 __all__ = ["GpuJudgement"]
 
@@ -49,6 +52,7 @@ class GpuJudgement(Judgement):
 
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
         counter = EnergyCounter(gpu_facts(self._device).uuid) if self._config.energy else None
+        beside = ThreadPoolExecutor(1)
         try:
             with self._turn(), self._candidate("fast") as candidate:
                 with self._phase("start"):
@@ -62,6 +66,10 @@ class GpuJudgement(Judgement):
                     facts = gpu_facts(self._device)
                     meter = Meter(checker, reference, facts, self._salt, self._config)
                     timing = meter.measure(candidate)
+                sass = None
+                if self._config.counters:
+                    # Not before: it takes a core, and so would change what is timed.
+                    sass = beside.submit(self._disassembled, tuple(self._builds))
                 with self._phase("profile"):
                     inputs = reference.inputs(0)
                     placed = checker.place(inputs)
@@ -75,6 +83,9 @@ class GpuJudgement(Judgement):
                     with self._phase("counters"):
                         counted = self._counted(candidate, placed, reference, profile[0])
                         profile = counted, profile[1]
+            if sass is not None:
+                with self._phase("disassemble"):
+                    self._sass = sass.result()
         except CheckFailed as error:
             return self._failed(error, checker.correctness)
         except torch.OutOfMemoryError as error:
@@ -82,6 +93,7 @@ class GpuJudgement(Judgement):
                 f"the grader wants more GPU memory than is free: {error}"
             ) from error
         finally:
+            beside.shutdown()
             release_unused(self._device)
             if counter is not None:
                 counter.close()
@@ -122,6 +134,13 @@ class GpuJudgement(Judgement):
         if failure is not None:
             raise failure
         return split
+
+    def _disassembled(self, builds: Sequence[BuildResult]) -> tuple[SassSummary, ...]:
+        """What the machine code of each build is made of."""
+        cache, protection = self._service.cache, self._config.protection
+        distinct = {build.key: build for build in builds}.values()
+        summaries = (summarise_build(build, cache, protection=protection) for build in distinct)
+        return tuple(itertools.chain.from_iterable(summaries))
 
     def _eager_memory(self, reference: Reference, inputs: Sequence[Any]) -> int:
         call = reference.call(inputs)

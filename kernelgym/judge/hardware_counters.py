@@ -28,6 +28,7 @@ __all__ = ["count_in_candidate", "with_hardware_counters"]
 # Rounding and sampling take a share of a peak rate a little beyond it.
 _MOST_PERCENT = 110.0
 _MAX_NOTE = 300
+_FORBIDDEN = "ERR_NVGPUCTRPERM"
 _MOST_COUNT = 1e18
 _MOST_SECTORS = 32  # a warp's lanes, each of which reaches one at a time
 _RATES = frozenset(name for name, metrics in ALTERNATIVES.items() if ".pct" in metrics[0])
@@ -70,7 +71,8 @@ def count_in_candidate(
     except protocol.CandidateGone:
         return f"no hardware counters: {candidate.death()} while counting"
     if isinstance(answer, protocol.Failed):
-        return f"no hardware counters: {answer.message[:_MAX_NOTE]}"
+        remedy = "; kernelgym doctor tells what allows them" if _FORBIDDEN in answer.message else ""
+        return f"no hardware counters: {answer.message[:_MAX_NOTE]}{remedy}"
     return answer, plan
 
 

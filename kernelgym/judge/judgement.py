@@ -35,6 +35,7 @@ from kernelgym.judge.verdict import (
     Diagnostic,
     Outcome,
     Provenance,
+    SassSummary,
     Timing,
     Verdict,
 )
@@ -77,6 +78,7 @@ class Judgement(abc.ABC):
         self._salt = Salt.make(config.seed, task.id)
         self._builds: list[BuildResult] = []
         self._requests: list[BuildRequest] = []
+        self._sass: tuple[SassSummary, ...] = ()
         self._seconds: dict[str, float] = {}
         self._checker: Checker | None = None
         self._train = True
@@ -227,6 +229,7 @@ class Judgement(abc.ABC):
             warnings=tuple(
                 d for result in first for d in result.diagnostics if d.severity == "warning"
             ),
+            sass=self._sass,
         )
 
 

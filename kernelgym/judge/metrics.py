@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["ALTERNATIVES", "METRICS", "STALLS", "counter_values", "top_stall"]
+__all__ = ["ALTERNATIVES", "METRICS", "SHARES", "STALLS", "counter_values", "top_stall"]
 
 _OF_PEAK = "avg.pct_of_peak_sustained_elapsed"
 
@@ -61,6 +61,18 @@ ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
 
 METRICS = tuple(ALTERNATIVES)
 """Short names of what is counted."""
+
+SHARES = frozenset(
+    {
+        "sm_throughput",
+        "memory_throughput",
+        "dram_throughput",
+        "occupancy",
+        "tensor_activity",
+        "l2_hit_rate",
+    }
+)
+"""Counters of a verdict that are shares, 0 to 1; so is every `stall_…`."""
 
 _UNITS = ("issue", "alu", "fma", "fp64", "xu", "tensor_activity")
 _MEMORIES = ("dram_throughput", "l2_throughput", "l1_throughput")

@@ -17,7 +17,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kernelgym.judge.range_profiler import CounterPlan
+from kernelgym.judge.counting_protocol import (
+    Count,
+    Counted,
+    CountedLaunch,
+    Repeat,
+    Repeated,
+)
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.confinement import Policy
 
@@ -176,24 +182,6 @@ class Profile:
 
 
 @dataclasses.dataclass(frozen=True)
-class Count:
-    """Run `forward` once more with hardware counters on; comes after `Profile`."""
-
-    inputs: tuple[Any, ...]
-    seed: int
-    plan: CounterPlan
-
-
-@dataclasses.dataclass(frozen=True)
-class Repeat:
-    """Run `forward` so many times in a row."""
-
-    inputs: tuple[Any, ...]
-    seed: int
-    calls: int
-
-
-@dataclasses.dataclass(frozen=True)
 class FetchReport:
     """Ask for the emulator's report."""
 
@@ -304,25 +292,6 @@ class Profiled(msgspec.Struct, tag=True, frozen=True):
     """What ran on the GPU in one call."""
 
     kernels: tuple[KernelTime, ...]
-
-
-class CountedLaunch(msgspec.Struct, frozen=True):
-    """One launch: the kernel's name, `""` where unknown, and the plan's metrics in their order."""
-
-    name: str
-    values: tuple[float | None, ...]
-
-
-class Counted(msgspec.Struct, tag=True, frozen=True):
-    """Hardware counters of one call; `complete` unless some launches were left out."""
-
-    launches: tuple[CountedLaunch, ...]
-    complete: bool
-    seconds: tuple[tuple[str, float], ...] = ()
-
-
-class Repeated(msgspec.Struct, tag=True, frozen=True):
-    """The calls have ended."""
 
 
 class Report(msgspec.Struct, tag=True, frozen=True):

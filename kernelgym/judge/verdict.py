@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kernelgym.errors import RecordError
-from kernelgym.toolchain.build import Diagnostic, KernelResources
+from kernelgym.toolchain.build import Diagnostic, KernelResources, SassSummary
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -29,6 +29,7 @@ __all__ = [
     "Mismatch",
     "Outcome",
     "Provenance",
+    "SassSummary",
     "Speedup",
     "Timing",
     "Verdict",
@@ -67,6 +68,8 @@ class Build:
         key: Content key of the (last) build.
         kernels: Resources per kernel, where a GPU compiler ran.
         warnings: Compiler warnings, mapped to the workspace.
+        sass: What the machine code of each kernel is made of, where counters were asked for and
+            cuobjdump is there.
     """
 
     path: str
@@ -75,6 +78,7 @@ class Build:
     why: str = ""
     kernels: tuple[KernelResources, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    sass: tuple[SassSummary, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
