@@ -52,7 +52,8 @@ class JudgeConfig:
             such as `"sm_90"`.
         nvcc_check: Whether, on the emulator, nvcc also compiles the source where it is present.
         protection: How the candidate is confined; see `docs/judge.md`.
-        energy: Measure joules per call. No device does yet.
+        energy: Whether to measure joules per call, which takes some fifteen seconds more. A GPU
+            only, with the module `pynvml` (`pip install nvidia-ml-py`); elsewhere without effect.
         live_baselines: Whether, on a GPU, `torch.compile` is measured beside each candidate even
             where a stored ratio to eager mode fits: it takes seconds more.
 

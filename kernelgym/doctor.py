@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
+import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -47,6 +48,15 @@ _REMEDIES = {
     "no_capabilities": "run as an ordinary user, not as root",
     "seccomp": "a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64",
 }
+_CAP_PERFMON = 38
+_ALLOW_COUNTERS = (
+    "on the machine itself, for all users: echo 'options nvidia "
+    "NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiling.conf, "
+    "then sudo update-initramfs -u (Debian, Ubuntu) or sudo dracut -f (Fedora, RHEL), and restart; "
+    "in Docker instead, as root, with driver 565 or newer: docker run --cap-add=PERFMON; "
+    "under Slurm: ask for nodes with that option; where DCGM watches the GPU: "
+    "dcgmi profile --pause before the job and dcgmi profile --resume after it"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +98,8 @@ def examine(config: JudgeConfig | None = None) -> tuple[Finding, ...]:
         _nvcc,
         _gpu_judging,
         _counters,
+        _machine_code,
+        _energy,
         _cache,
     )
     return (*(probe() for probe in probes), *_protections(), _judging(config))
@@ -188,20 +200,48 @@ def _gpu_judging() -> Finding:
 
 
 def _counters() -> Finding:
-    ncu = shutil.which("ncu")
-    libraries = Path(sysconfig.get_path("purelib")) / "nvidia"
-    places = (
-        *libraries.glob("*/lib/libcupti.so*"),
-        *Path("/usr/local/cuda").glob("**/libcupti.so*"),
-    )
-    found = [f"ncu at {ncu}"] if ncu else []
-    found += [f"CUPTI at {places[0]}"] if places else []
-    if found:
-        return Finding("counters", "ok", f"emulator; {', '.join(found)}")
-    detail = "emulator only; neither CUPTI nor ncu, which count on a GPU"
-    return Finding(
-        "counters", "optional", detail, f"{sys.executable} -m pip install nvidia-cuda-cupti"
-    )
+    from kernelgym.judge.cupti import find_cupti
+    from kernelgym.judge.range_profiler import profiling_restricted
+
+    library = find_cupti()
+    if library is None:
+        detail = "emulator only; no CUPTI, which counts on a GPU"
+        return Finding("counters", "optional", detail, _pip_package("nvidia-cuda-cupti"))
+    restricted = profiling_restricted()
+    if restricted and not _has_capability(_CAP_PERFMON):
+        detail = (
+            "emulator only; the driver keeps its counters from this process (ERR_NVGPUCTRPERM: "
+            "RmProfilingAdminOnly is 1, and it has no CAP_PERFMON)"
+        )
+        return Finding("counters", "optional", detail, _ALLOW_COUNTERS)
+    return Finding("counters", "ok", f"emulator; CUPTI at {library}")
+
+
+def _machine_code() -> Finding:
+    from kernelgym.toolchain.sass import find_disassembler
+
+    found = [find_disassembler(name) for name in ("nvdisasm", "cuobjdump")]
+    if all(found):
+        return Finding("machine code", "ok", f"nvdisasm at {found[0]}, cuobjdump at {found[1]}")
+    detail = "no nvdisasm or cuobjdump: verdicts do not tell what instructions a kernel has"
+    return Finding("machine code", "optional", detail, _pip("cuda"))
+
+
+def _energy() -> Finding:
+    if importlib.util.find_spec("pynvml") is not None:
+        return Finding("energy", "ok", "the module pynvml reads a GPU's counter of joules")
+    detail = "no module pynvml, which reads a GPU's counter of joules (energy=True)"
+    return Finding("energy", "optional", detail, _pip_package("nvidia-ml-py"))
+
+
+def _has_capability(number: int) -> bool:
+    """Whether this process has one of the kernel's privileges in effect."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return False
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
+    return match is not None and bool(int(match[1], 16) >> number & 1)
 
 
 def _cache() -> Finding:
@@ -276,6 +316,10 @@ def _install(packages: dict[str, str]) -> str:
 
 def _pip(extra: str) -> str:
     return f"{sys.executable} -m pip install 'kernelgym[{extra}]'"
+
+
+def _pip_package(name: str) -> str:
+    return f"{sys.executable} -m pip install {name}"
 
 
 def _first_line(command: list[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kernelgym.judge.metrics import SHARES, STALLS, top_stall
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import (
     Correctness,
@@ -12,6 +13,7 @@ from kernelgym.judge.verdict import (
     KernelCounters,
     KernelResources,
     Measurement,
+    SassSummary,
     Speedup,
     Timing,
     Verdict,
@@ -20,10 +22,13 @@ from kernelgym.judge.verdict import (
 __all__ = [
     "MAX_FEEDBACK",
     "clip",
+    "counter_texts",
+    "energy_text",
     "format_bytes",
     "format_seconds",
     "printable",
     "render_feedback",
+    "sass_text",
     "summary",
 ]
 
@@ -62,11 +67,18 @@ def render_feedback(verdict: Verdict) -> str:
         parts.extend(_counters(verdict.counters))
     if verdict.build is not None:
         parts.extend(_resources(one) for one in verdict.build.kernels[:_MAX_KERNELS])
+        parts.extend(
+            f"Machine code of {one.name}: {sass_text(one)}"
+            for one in verdict.build.sass[:_MAX_KERNELS]
+        )
         parts.extend(_diagnostic(one) for one in verdict.build.warnings[:_MAX_DIAGNOSTICS])
     if verdict.peak_memory is not None:
         eager = verdict.peak_memory_eager
         beside = f" (eager {format_bytes(eager)})" if eager is not None else ""
         parts.append(f"Peak memory: {format_bytes(verdict.peak_memory)}{beside}")
+    if verdict.energy is not None:
+        beside = f" (eager {energy_text(verdict.energy_eager)})" if verdict.energy_eager else ""
+        parts.append(f"Energy per call: {energy_text(verdict.energy)}{beside}")
     if verdict.output:
         parts.append(f"The candidate printed:\n{clip(verdict.output, _MAX_OUTPUT)}")
     return clip(printable("\n".join(parts)), MAX_FEEDBACK)
@@ -115,6 +127,55 @@ def format_bytes(count: float) -> str:
         if count >= factor:
             return f"{count / factor:.3g} {unit}"
     return f"{count:.0f} B"
+
+
+def energy_text(energy: Measurement) -> str:
+    """Joules in the unit that reads best, with their interval, such as `12.3 mJ [12.1, 12.6]`."""
+    unit, factor = next(
+        (pair for pair in (("J", 1.0), ("mJ", 1e3)) if energy.median * pair[1] >= 1), ("uJ", 1e6)
+    )
+    low, middle, high = (
+        f"{value * factor:.4g}" for value in (energy.low, energy.median, energy.high)
+    )
+    return f"{middle} {unit} [{low}, {high}]"
+
+
+def counter_texts(kernel: KernelCounters) -> list[str]:
+    """A kernel's counters, each as a few words; of all stalls, the longest.
+
+    What did not happen is left out, but for tensor cores: that they were idle says something.
+    """
+    texts = []
+    for name, value in kernel.values:
+        if name.startswith("stall_") or (value == 0 and name != "tensor_activity"):
+            continue
+        if name in _BYTE_COUNTERS:
+            shown = format_bytes(value)
+        else:
+            shown = f"{value:.1%}" if name in SHARES else f"{value:.6g}"
+        texts.append(f"{name} {shown}")
+    stall = top_stall(dict(kernel.values))
+    if stall is not None:
+        texts.append(f"top stall {stall[0]} {stall[1]:.1%} ({STALLS[stall[0]]})")
+    return texts
+
+
+def sass_text(sass: SassSummary) -> str:
+    """What a kernel's machine code is made of, in one line."""
+    mix = ", ".join(f"{name} {count}" for name, count in sass.mix)
+    parts = [f"{sass.instructions} instructions ({mix})"]
+    for what, count, wide in (
+        ("loads", sass.global_loads, sass.global_loads_16),
+        ("stores", sass.global_stores, sass.global_stores_16),
+    ):
+        if count:
+            parts.append(f"{wide} of {count} global {what} of 16 bytes")
+    if sass.local_loads or sass.local_stores:
+        parts.append(f"local memory: {sass.local_loads} loads, {sass.local_stores} stores")
+    if sass.async_copies:
+        parts.append(f"{sass.async_copies} asynchronous copies")
+    parts.append(f"{sass.tensor or 'none'} on tensor cores")
+    return "; ".join(parts)
 
 
 def _diagnostic(one: Diagnostic) -> str:
@@ -187,6 +248,7 @@ def _measurement(time: Measurement) -> str:
 
 def _counters(counters: Counters) -> list[str]:
     note = ", sampled" if counters.sampled else ""
+    note += f"; {counters.note}" if counters.note else ""
     parts = [f"Counters ({counters.source}{note}): {_values(counters.total)}"]
     ranked = sorted(counters.kernels, key=lambda kernel: -kernel.time)
     if len(ranked) == 1:
@@ -202,13 +264,7 @@ def _counters(counters: Counters) -> list[str]:
 
 
 def _values(kernel: KernelCounters) -> str:
-    texts = [f"device time {format_seconds(kernel.time)}"]
-    for name, value in kernel.values:
-        if value == 0:
-            continue  # what did not happen is not worth a reader's time
-        shown = format_bytes(value) if name in _BYTE_COUNTERS else f"{value:.6g}"
-        texts.append(f"{name} {shown}")
-    return ", ".join(texts)
+    return ", ".join([f"device time {format_seconds(kernel.time)}", *counter_texts(kernel)])
 
 
 def _resources(kernel: KernelResources) -> str:

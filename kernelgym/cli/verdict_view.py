@@ -7,7 +7,16 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from kernelgym.feedback import clip, format_bytes, format_seconds, printable, summary
+from kernelgym.feedback import (
+    clip,
+    counter_texts,
+    energy_text,
+    format_bytes,
+    format_seconds,
+    printable,
+    sass_text,
+    summary,
+)
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import (
     Correctness,
@@ -166,8 +175,9 @@ def _facts(verdict: Verdict, least_bytes: int | None) -> list[tuple[str, Text]]:
             add("traffic", _traffic(total, least_bytes))
         for kernel in sorted(verdict.counters.kernels, key=lambda one: -one.time)[:_MAX_KERNELS]:
             add(printable(clip(kernel.name, 64)), _kernel(kernel))
-        source = " (sampled)" if verdict.counters.sampled else ""
-        add("counted by", f"{verdict.counters.source}{source}")
+        source = verdict.counters.source + (" (sampled)" if verdict.counters.sampled else "")
+        note = f"; {verdict.counters.note}" if verdict.counters.note else ""
+        add("counted by", printable(source + note))
     if verdict.build is not None:
         for resources in verdict.build.kernels[:_MAX_KERNELS]:
             add(
@@ -175,9 +185,17 @@ def _facts(verdict: Verdict, least_bytes: int | None) -> list[tuple[str, Text]]:
                 f"registers {resources.registers}, shared {resources.shared_bytes} B, "
                 f"spills {resources.spill_store_bytes} B (nvcc)",
             )
+        for sass in verdict.build.sass[:_MAX_KERNELS]:
+            add(printable(clip(sass.name, 64)), f"{sass_text(sass)} (machine code)")
         add("build", verdict.build.path + (" (cached)" if verdict.build.cached else ""))
     if verdict.peak_memory is not None:
-        add("peak memory", format_bytes(verdict.peak_memory))
+        eager = verdict.peak_memory_eager
+        against = "" if eager is None else f" (eager {format_bytes(eager)})"
+        add("peak memory", format_bytes(verdict.peak_memory) + against)
+    if verdict.energy is not None:
+        eager_energy = verdict.energy_eager
+        against = "" if eager_energy is None else f" (eager {energy_text(eager_energy)})"
+        add("energy", energy_text(verdict.energy) + against)
     return facts
 
 
@@ -220,6 +238,6 @@ def _traffic(total: KernelCounters, least: int) -> str:
 
 
 def _kernel(kernel: KernelCounters) -> str:
-    values = "".join(f", {name} {value:.6g}" for name, value in kernel.values if value)
+    values = "".join(f", {text}" for text in counter_texts(kernel))
     launches = f"{kernel.launches} launch" + ("" if kernel.launches == 1 else "es")
     return f"{kernel.share:.0%} of the time, {launches}{values}"

@@ -32,6 +32,7 @@ from kernelgym.judge.device import open_buffer, set_arithmetic, settle
 from kernelgym.judge.emulated_cuda import emulated_cuda
 from kernelgym.judge.gpu_call import CacheFlush, profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
+from kernelgym.judge.range_profiler import RangeProfiler
 from kernelgym.toolchain import inline
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.confinement import confine
@@ -75,6 +76,7 @@ class _Candidate:
             self._runtime.set_access_budget(setup.access_budget)
         self._tracker = AllocationTracker(self._runtime) if self._runtime and setup.track else None
         self._protections: tuple[str, ...] = ()
+        self._launched: tuple[str, ...] = ()
 
     def serve(self) -> None:
         """Answers commands until the channel closes."""
@@ -87,6 +89,8 @@ class _Candidate:
             protocol.Run: self._run,
             protocol.Time: self._time,
             protocol.Profile: self._profile,
+            protocol.Count: self._count,
+            protocol.Repeat: self._repeat,
             protocol.FetchReport: self._report,
         }
         with (
@@ -271,7 +275,26 @@ class _Candidate:
 
     def _profile(self, command: protocol.Profile) -> protocol.Profiled:
         args = self._prepared(command)
-        return protocol.Profiled(profiled_call(lambda: self._model(*args), self._device))
+        kernels, self._launched = profiled_call(lambda: self._model(*args), self._device)
+        return protocol.Profiled(kernels)
+
+    @torch.no_grad()
+    def _count(self, command: protocol.Count) -> protocol.Counted:
+        args = self._prepared(command)
+        settle(self._device)
+        counts = RangeProfiler(command.plan).count(
+            lambda: self._model(*args), lambda: settle(self._device), self._launched
+        )
+        launches = tuple(protocol.CountedLaunch(one.name, one.values) for one in counts.launches)
+        return protocol.Counted(launches, counts.complete, counts.seconds)
+
+    @torch.no_grad()
+    def _repeat(self, command: protocol.Repeat) -> protocol.Repeated:
+        args = self._prepared(command)
+        for _ in range(command.calls):
+            self._model(*args)
+        settle(self._device)
+        return protocol.Repeated()
 
     def _report(self, command: protocol.FetchReport) -> protocol.Report:
         assert self._runtime is not None
@@ -279,7 +302,10 @@ class _Candidate:
 
     # --- helpers -----------------------------------------------------------------------------
 
-    def _prepared(self, command: protocol.Run | protocol.Time | protocol.Profile) -> list[Any]:
+    def _prepared(
+        self,
+        command: protocol.Run | protocol.Time | protocol.Profile | protocol.Count | protocol.Repeat,
+    ) -> list[Any]:
         """`forward`'s arguments, with weights and random numbers as they are before each call."""
         self._restore_state()
         torch.manual_seed(command.seed)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import kernelgym
 from kernelgym.config import JudgeConfig
+from kernelgym.judge.range_profiler import profiling_restricted
 from kernelgym.toolchain.confinement import Policy
 from kernelgym.toolchain.sandbox import SYSTEM_PATHS
 
@@ -34,7 +35,8 @@ def candidate_policy(
     """The policy for one candidate.
 
     It reads Python, torch, kernelgym and its builds, writes its scratch folder, starts threads but
-    no processes, and has no network. `memory_bytes` is what it may take beyond what the process
+    no processes, and has no network. Where the GPU's driver lets only the privileged count, that
+    privilege alone is left to it when counters are asked for. `memory_bytes` is what it may take beyond what the process
     has mapped already when it is confined.
 
     Args:
@@ -60,6 +62,7 @@ def candidate_policy(
         file_bytes=_FILE_BYTES,
         max_processes=_MAX_THREADS,
         new_processes=False,
+        performance_counters=gpu and config.counters and profiling_restricted() is not False,
     )
 
 

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import pathlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ __all__ = [
     "gpu_facts",
     "new_buffer",
     "open_buffer",
+    "peak_memory",
     "release_unused",
     "resolve_device",
     "set_arithmetic",
@@ -136,6 +137,16 @@ def release_unused(device: torch.device) -> None:
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if kept > _KEPT_BYTES:
         torch.cuda.empty_cache()
+
+
+def peak_memory(call: Callable[[], Any], device: torch.device) -> int:
+    """Bytes of torch's allocator that a call takes at most, beyond what was taken before it."""
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    result = call()
+    settle(device)
+    del result
+    return max(torch.cuda.max_memory_allocated(device) - before, 0)
 
 
 def settle(device: torch.device) -> None:

@@ -49,6 +49,9 @@ class CacheFlush:
         return written, read, torch.zeros((), dtype=torch.float32, device=self._device)
 
 
+_COPIES = ("Memcpy ", "Memset ")
+
+
 def timed_call(
     call: Callable[[], Any], device: torch.device, flush: CacheFlush
 ) -> tuple[Any, float, float]:
@@ -80,23 +83,30 @@ def timed_call(
     return result, start.elapsed_time(end) * 1e-3, host_seconds
 
 
-def profiled_call(call: Callable[[], Any], device: torch.device) -> tuple[KernelTime, ...]:
+def profiled_call(
+    call: Callable[[], Any], device: torch.device
+) -> tuple[tuple[KernelTime, ...], tuple[str, ...]]:
     """Calls once under torch's profiler (CUPTI's activities) and lists what ran on the GPU.
 
     A kernel runs slower while it is watched, so nothing is timed here for a verdict.
+
+    Returns:
+        Launches and seconds by name, and the names of the kernels alone, launch by launch.
     """
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profiler, torch.no_grad():
         call()
         torch.cuda.synchronize(device)
+    events = [event for event in profiler.events() or () if event.device_type.name == "CUDA"]
+    events.sort(key=lambda event: event.time_range.start)
     launches: dict[str, int] = {}
     seconds: dict[str, float] = {}
-    for event in profiler.events() or ():
-        if event.device_type.name == "CUDA":
-            launches[event.name] = launches.get(event.name, 0) + 1
-            spent = event.time_range.elapsed_us() * 1e-6
-            seconds[event.name] = seconds.get(event.name, 0.0) + spent
-    return tuple(KernelTime(name, launches[name], seconds[name]) for name in launches)
+    for event in events:
+        launches[event.name] = launches.get(event.name, 0) + 1
+        spent = event.time_range.elapsed_us() * 1e-6
+        seconds[event.name] = seconds.get(event.name, 0.0) + spent
+    times = tuple(KernelTime(name, launches[name], seconds[name]) for name in launches)
+    return times, tuple(event.name for event in events if not event.name.startswith(_COPIES))
 
 
 def _reset_persisting_lines() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import filelock
 import torch
@@ -13,11 +16,14 @@ import torch
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import EnvironmentFault
 from kernelgym.judge import protocol
-from kernelgym.judge.check import Checker
+from kernelgym.judge.check import Checker, Placed
 from kernelgym.judge.confinement import candidate_policy
-from kernelgym.judge.device import build_target, gpu_facts, release_unused
+from kernelgym.judge.device import arithmetic, build_target, gpu_facts, release_unused, settle
 from kernelgym.judge.device_data import DeviceData
+from kernelgym.judge.energy import EnergyCounter, EnergyPair, compare_energy
 from kernelgym.judge.failure import CheckFailed
+from kernelgym.judge.gpus import floor_seconds, gpu_model
+from kernelgym.judge.hardware_counters import count_in_candidate, with_hardware_counters
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.measuring import Meter
 from kernelgym.judge.ownership import (
@@ -30,9 +36,10 @@ from kernelgym.judge.ownership import (
 from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.standby import Standby
-from kernelgym.judge.verdict import Counters, Coverage, Outcome, Verdict
+from kernelgym.judge.verdict import Counters, Coverage, Outcome, SassSummary, Verdict
 from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
+from kernelgym.toolchain.sass import summarise_build
 from kernelgym.toolchain.service import BuildService
 
 __all__ = ["GpuJudgement", "gpu_standby"]
@@ -61,6 +68,8 @@ class GpuJudgement(Judgement):
         self._standby = standby
 
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
+        counter = EnergyCounter(gpu_facts(self._device).uuid) if self._config.energy else None
+        beside = ThreadPoolExecutor(1)
         try:
             with self._turn(), self._candidate() as candidate:
                 with self._phase("check"):
@@ -73,8 +82,25 @@ class GpuJudgement(Judgement):
                     data = DeviceData.load(facts)
                     meter = Meter(checker, reference, facts, self._salt, self._config, data)
                     timing = meter.measure(candidate)
+                sass = None
+                if self._config.counters:
+                    # Not before: it takes a core, and so would change what is timed.
+                    sass = beside.submit(self._disassembled, tuple(self._builds))
                 with self._phase("profile"):
-                    profile = self._profile(candidate, checker, reference)
+                    inputs = reference.inputs(0)
+                    placed = checker.place(inputs)
+                    profile = self._profile(candidate, checker, placed, reference)
+                energy = EnergyPair()
+                if counter is not None:
+                    with self._phase("energy"):
+                        energy = self._energy(counter, candidate, placed, reference, inputs)
+                if profile is not None and self._config.counters:
+                    with self._phase("counters"):
+                        counted = self._counted(candidate, placed, reference, profile[0])
+                        profile = counted, profile[1]
+            if sass is not None:
+                with self._phase("disassemble"):
+                    self._sass = sass.result()
         except CheckFailed as error:
             return self._failed(error, checker.correctness)
         except torch.OutOfMemoryError as error:
@@ -82,7 +108,10 @@ class GpuJudgement(Judgement):
                 f"the grader wants more GPU memory than is free: {error}"
             ) from error
         finally:
+            beside.shutdown()
             release_unused(self._device)
+            if counter is not None:
+                counter.close()
         counters, coverage = profile or (None, None)
         verdict = self._make(
             Outcome.CORRECT,
@@ -93,17 +122,21 @@ class GpuJudgement(Judgement):
             counters=counters if self._config.counters else None,
             coverage=coverage,
         )
-        return dataclasses.replace(verdict, peak_memory_eager=meter.eager_peak)
+        return dataclasses.replace(
+            verdict,
+            peak_memory_eager=meter.eager_peak,
+            energy=energy.candidate,
+            energy_eager=energy.eager,
+        )
 
     def _profile(
-        self, candidate: CandidateProcess, checker: Checker, reference: Reference
+        self, candidate: CandidateProcess, checker: Checker, placed: Placed, reference: Reference
     ) -> tuple[Counters, Coverage] | None:
         """What ran in one call, by owner; None where the profiler sees nothing on this machine.
 
         Raises:
             CheckFailed: Nothing of the candidate's ran.
         """
-        placed = checker.place(reference.inputs(0))
         command = protocol.Profile(placed.arguments, reference.run_seed(0))
         told: protocol.Profiled = checker.answer(candidate, command, protocol.Profiled, "run")
         own = owned_kernels(self._builds) | declared_kernels(self._files)
@@ -119,6 +152,59 @@ class GpuJudgement(Judgement):
         if foreign and self._config.ruleset == "strict":
             raise CheckFailed("rule.foreign_compute", f"forward ran the kernel {foreign[:200]}")
         return split
+
+    def _disassembled(self, builds: Sequence[BuildResult]) -> tuple[SassSummary, ...]:
+        """What the machine code of each build is made of."""
+        cache, protection = self._service.cache, self._config.protection
+        distinct = {build.key: build for build in builds}.values()
+        summaries = (summarise_build(build, cache, protection=protection) for build in distinct)
+        return tuple(itertools.chain.from_iterable(summaries))
+
+    def _counted(
+        self, candidate: CandidateProcess, placed: Placed, reference: Reference, counters: Counters
+    ) -> Counters:
+        """Adds hardware counters, or says why there are none."""
+        counted = count_in_candidate(
+            candidate, placed, reference.run_seed(0), self._device, self._service.cache
+        )
+        if isinstance(counted, str):
+            return dataclasses.replace(counters, note=counted)
+        model = gpu_model(gpu_facts(self._device).name)
+        return with_hardware_counters(counters, *counted, model)
+
+    def _energy(
+        self,
+        counter: EnergyCounter,
+        candidate: CandidateProcess,
+        placed: Placed,
+        reference: Reference,
+        inputs: Sequence[Any],
+    ) -> EnergyPair:
+        """Joules of a call on both sides; the candidate's are missing if it did not stay for it."""
+        seed = reference.run_seed(0)
+        call = reference.call(inputs)
+
+        def mine(calls: int) -> None:
+            command = protocol.Repeat(placed.arguments, seed, calls)
+            answer = candidate.ask(command, protocol.Repeated)
+            if isinstance(answer, protocol.Failed):
+                raise protocol.CandidateGone(answer.message)
+
+        def eager(calls: int) -> None:
+            for _ in range(calls):
+                call()
+            settle(self._device)
+
+        facts = gpu_facts(self._device)
+        model = gpu_model(facts.name)
+        least = 0.0
+        if model is not None:
+            least = floor_seconds(model, reference.facts.min_bytes, facts.l2_bytes)
+        try:
+            with arithmetic(self._config.precision):
+                return compare_energy(counter, mine, eager, least_seconds=0.5 * least)
+        except (protocol.CandidateGone, protocol.CandidateTimeout):
+            return EnergyPair()
 
     # --- processes ---------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from kernelgym.judge.verdict import (
     Diagnostic,
     Outcome,
     Provenance,
+    SassSummary,
     Timing,
     Verdict,
 )
@@ -69,6 +70,7 @@ class Judgement(abc.ABC):
         self._salt = Salt.make(config.seed, task.id)
         self._builds: list[BuildResult] = []
         self._requests: list[BuildRequest] = []
+        self._sass: tuple[SassSummary, ...] = ()
         self._seconds: dict[str, float] = {}
         self._checker: Checker | None = None
         self._train = True
@@ -200,4 +202,5 @@ class Judgement(abc.ABC):
             warnings=tuple(
                 d for result in first for d in result.diagnostics if d.severity == "warning"
             ),
+            sass=self._sass,
         )

@@ -117,7 +117,7 @@ def split_by_owner(
     }
     launches = sum(row.launches for row in rows)
     whole = KernelCounters("total", "all", launches, total, 1.0)
-    return Counters("cupti", whole, tuple(rows)), Coverage(**shares)
+    return Counters("activity", whole, tuple(rows)), Coverage(**shares)
 
 
 def foreign_compute(counters: Counters) -> str:

@@ -17,6 +17,13 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kernelgym.judge.counting_protocol import (
+    Count,
+    Counted,
+    CountedLaunch,
+    Repeat,
+    Repeated,
+)
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.confinement import Policy
 
@@ -32,6 +39,9 @@ __all__ = [
     "Command",
     "Construct",
     "Constructed",
+    "Count",
+    "Counted",
+    "CountedLaunch",
     "Failed",
     "FetchReport",
     "Import",
@@ -44,6 +54,8 @@ __all__ = [
     "Profile",
     "Profiled",
     "Ran",
+    "Repeat",
+    "Repeated",
     "Report",
     "Run",
     "Setup",
@@ -183,14 +195,25 @@ class Built:
 
 
 Command = (
-    Setup | Begin | Import | Construct | LoadState | Run | Time | Profile | FetchReport | Built
+    Setup
+    | Begin
+    | Import
+    | Construct
+    | LoadState
+    | Run
+    | Time
+    | Profile
+    | Count
+    | Repeat
+    | FetchReport
+    | Built
 )
 
 
 # --- answers, candidate to grader ------------------------------------------------------------
 
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Whole = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class BuildAsked(msgspec.Struct, tag=True, frozen=True):
@@ -235,9 +258,9 @@ class Operator(msgspec.Struct, frozen=True):
 
     name: str
     file: str
-    line: Count
-    bytes: Count
-    flops: Count
+    line: Whole
+    bytes: Whole
+    flops: Whole
     kind: str  # "create", "move", "compute", or "host": it brought values to the host
 
 
@@ -291,7 +314,18 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
 
 
 Answer = (
-    BuildAsked | Begun | Imported | Constructed | Loaded | Ran | Timed | Profiled | Report | Failed
+    BuildAsked
+    | Begun
+    | Imported
+    | Constructed
+    | Loaded
+    | Ran
+    | Timed
+    | Profiled
+    | Counted
+    | Repeated
+    | Report
+    | Failed
 )
 _DECODER: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kernelgym.errors import RecordError
-from kernelgym.toolchain.build import Diagnostic, KernelResources
+from kernelgym.toolchain.build import Diagnostic, KernelResources, SassSummary
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -29,6 +29,7 @@ __all__ = [
     "Mismatch",
     "Outcome",
     "Provenance",
+    "SassSummary",
     "Speedup",
     "Timing",
     "Verdict",
@@ -67,6 +68,8 @@ class Build:
         key: Content key of the (last) build.
         kernels: Resources per kernel, where a GPU compiler ran.
         warnings: Compiler warnings, mapped to the workspace.
+        sass: What the machine code of each kernel is made of, where counters were asked for and
+            cuobjdump is there.
     """
 
     path: str
@@ -75,6 +78,7 @@ class Build:
     why: str = ""
     kernels: tuple[KernelResources, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    sass: tuple[SassSummary, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,12 +201,22 @@ class KernelCounters:
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-    """Counters per kernel and summed; `source` is `"emulated"`, `"cupti"`, `"ncu"` or `"static"`."""
+    """Counters per kernel and summed.
+
+    Attributes:
+        source: `"emulated"`, `"cupti"` (hardware counters), or `"activity"` (times and launches
+            alone).
+        total: The whole call.
+        kernels: By kernel.
+        sampled: Whether some launches, or blocks of them, were not counted.
+        note: What else a reader should know, such as why there are no hardware counters.
+    """
 
     source: str
     total: KernelCounters
     kernels: tuple[KernelCounters, ...] = ()
     sampled: bool = False
+    note: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ __all__ = [
     "BuildResult",
     "Diagnostic",
     "KernelResources",
+    "SassSummary",
     "SourceFile",
     "ToolCall",
     "ToolOutcome",
@@ -51,6 +52,37 @@ class KernelResources:
     shared_bytes: int | None = None
     local_bytes: int | None = None
     constant_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SassSummary:
+    """What one kernel's machine code is made of: instructions as they stand, loops counted once.
+
+    Attributes:
+        name: The kernel.
+        instructions: All of them, without what pads its end.
+        mix: The most frequent classes (`"fp32"`, `"global memory"`, …) with their counts.
+        tensor: Products on tensor cores.
+        global_loads: Loads from global memory.
+        global_loads_16: Those of 16 bytes a thread, or more.
+        global_stores: Stores to global memory.
+        global_stores_16: Those of 16 bytes a thread, or more.
+        local_loads: Loads from local memory: spilled registers, or arrays indexed at run time.
+        local_stores: Stores to it.
+        async_copies: Copies from global to shared memory (or back) that bypass registers.
+    """
+
+    name: str
+    instructions: int
+    mix: tuple[tuple[str, int], ...] = ()
+    tensor: int = 0
+    global_loads: int = 0
+    global_loads_16: int = 0
+    global_stores: int = 0
+    global_stores_16: int = 0
+    local_loads: int = 0
+    local_stores: int = 0
+    async_copies: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

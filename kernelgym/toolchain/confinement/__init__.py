@@ -16,7 +16,8 @@ hardened standard, `seccomp`: no tracing of others, keys, mounts, new namespaces
          events, BPF, io_uring, handles of other processes
 ======== =========================================================================================
 
-`no_processes` is added when the policy refuses new processes, at any level.
+`no_processes` is added when the policy refuses new processes, at any level. A policy that leaves the
+right to count on a GPU has `only_performance_counters` in place of `no_capabilities`.
 
 The package imports the standard library alone and nothing of kernelgym, so that the launcher of
 `kernelgym.toolchain.sandbox` starts in milliseconds.
@@ -30,8 +31,20 @@ from collections.abc import Sequence
 from .landlock import landlock_version, restrict_files
 from .namespaces import change_root, enter_namespaces
 from .policy import LEVELS, NOBODY, Policy
-from .privileges import drop_capabilities, drop_user, forbid_new_privileges, limit_resources
-from .seccomp import HARDENED_RULES, NETWORK_RULES, PROCESS_RULES, Rule, filter_calls
+from .privileges import (
+    drop_capabilities,
+    drop_user,
+    forbid_new_privileges,
+    limit_resources,
+)
+from .seccomp import (
+    COUNTER_RULES,
+    HARDENED_RULES,
+    NETWORK_RULES,
+    PROCESS_RULES,
+    Rule,
+    filter_calls,
+)
 
 __all__ = [
     "LAUNCHER",
@@ -78,18 +91,27 @@ def confine(policy: Policy, namespaces: Sequence[str] | None = None) -> tuple[st
     # After the change of user, whose processes are counted, and while /proc can be read.
     limit_resources(policy)
     forbid_new_privileges()
+    counting = False
     if policy.level != "basic":
-        if drop_capabilities():
+        counting = policy.performance_counters and drop_capabilities(keep_counters=True)
+        if counting:
+            active.add("only_performance_counters")
+        elif drop_capabilities():
             active.add("no_capabilities")
         if restrict_files(policy):
             active.add("landlock")
 
     rules: tuple[Rule, ...] = () if policy.new_processes else PROCESS_RULES
+    if counting:
+        rules += COUNTER_RULES
     if policy.level == "hardened":
         rules += HARDENED_RULES
     if policy.level == "hardened" or (policy.level == "standard" and "netns" not in entered):
         rules += NETWORK_RULES
     filtered = bool(rules) and filter_calls(rules)
+    if counting and not filtered and drop_capabilities():
+        active.discard("only_performance_counters")
+        active.add("no_capabilities")
     if "netns" in entered or (filtered and policy.level != "basic"):
         active.add("no_network")
     if filtered and not policy.new_processes:

@@ -28,6 +28,9 @@ class Policy(NamedTuple):
             the start, or `None`. Root is exempt from it.
         new_processes: Whether further processes may be started. `False` refuses them by a filter
             on system calls, which also refuses signals to others; threads stay allowed.
+        performance_counters: Whether root keeps, of all its privileges, the one that a GPU's driver
+            asks for before it lets a process count (`CAP_PERFMON`). What else the kernel gives for
+            it, performance events and BPF, a filter refuses.
     """
 
     level: str = "standard"
@@ -38,3 +41,4 @@ class Policy(NamedTuple):
     file_bytes: int | None = None
     max_processes: int | None = None
     new_processes: bool = True
+    performance_counters: bool = False

@@ -19,8 +19,9 @@ __all__ = [
     "limit_resources",
 ]
 
-_PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 24, 38
+_PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 8, 24, 38
 _CAPABILITY_VERSION_3 = 0x20080522
+_CAP_PERFMON = 38
 
 
 def limit_resources(policy: Policy) -> None:
@@ -99,7 +100,7 @@ def drop_user(policy: Policy) -> bool:
                 # Of other commands in the same folder, temporary files come and go.
                 with contextlib.suppress(FileNotFoundError):
                     os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
-    return become_nobody()
+    return become_nobody(keep=policy.performance_counters)
 
 
 def _refuse_shared(path: str) -> None:
@@ -108,8 +109,13 @@ def _refuse_shared(path: str) -> None:
         raise ValueError(f"expected a writable folder of the command's own, got {path}")
 
 
-def become_nobody() -> bool:
-    """Changes root into `NOBODY`, without groups; returns whether it may."""
+def become_nobody(*, keep: bool = False) -> bool:
+    """Changes root into `NOBODY`, without groups; returns whether it may.
+
+    Args:
+        keep: Whether its privileges stay within reach, for `drop_capabilities` to choose from.
+    """
+    prctl(_PR_SET_KEEPCAPS, int(keep))
     try:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -121,11 +127,22 @@ def become_nobody() -> bool:
     return True
 
 
-def drop_capabilities() -> bool:
-    """Gives up every privilege that root or a user namespace gave; returns whether none is left."""
+def drop_capabilities(*, keep_counters: bool = False) -> bool:
+    """Gives up every privilege that root or a user namespace gave.
+
+    Args:
+        keep_counters: Whether to keep the one that a GPU's driver asks for; see
+            `Policy.performance_counters`.
+
+    Returns:
+        Whether no other is left; `False` and nothing kept where there was none to keep.
+    """
     for capability in range(64):
         if prctl(_PR_CAPBSET_DROP, capability) != 0:
             break  # Past the last one, or there was no privilege to begin with.
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    none = (ctypes.c_uint32 * 6)()
-    return int(libc().capset(header, none)) == 0
+    # Effective, permitted and inheritable, for capabilities below 32; then the same from 32 on.
+    sets = (ctypes.c_uint32 * 6)()
+    if keep_counters:
+        sets[3] = sets[4] = 1 << (_CAP_PERFMON - 32)
+    return int(libc().capset(header, sets)) == 0
