@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kernelgym.env import KernelEnv
     from kernelgym.errors import EnvironmentFault, KernelGymError, UsageError
     from kernelgym.judge.judge import Judge, evaluate
-    from kernelgym.judge.pool import evaluate_many
+    from kernelgym.judge.pool import JudgePool, aevaluate, evaluate_many
     from kernelgym.judge.verdict import Outcome, Verdict
     from kernelgym.runner import EpisodeResult, run_episode
     from kernelgym.vector import KernelVectorEnv, make_vec
@@ -33,6 +33,7 @@ __all__ = [
     "EpisodeResult",
     "Judge",
     "JudgeConfig",
+    "JudgePool",
     "KernelEnv",
     "KernelGymError",
     "KernelVectorEnv",
@@ -41,6 +42,7 @@ __all__ = [
     "Verdict",
     "Workspace",
     "__version__",
+    "aevaluate",
     "evaluate",
     "evaluate_many",
     "make_vec",
@@ -52,6 +54,7 @@ _HOMES = {
     "EpisodeResult": "runner",
     "Judge": "judge.judge",
     "JudgeConfig": "config",
+    "JudgePool": "judge.pool",
     "KernelEnv": "env",
     "KernelGymError": "errors",
     "KernelVectorEnv": "vector",
@@ -59,6 +62,7 @@ _HOMES = {
     "UsageError": "errors",
     "Verdict": "judge.verdict",
     "Workspace": "workspace",
+    "aevaluate": "judge.pool",
     "evaluate": "judge.judge",
     "evaluate_many": "judge.pool",
     "make_vec": "vector",

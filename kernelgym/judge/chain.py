@@ -13,6 +13,7 @@ that lines are missing at the end: for that, keep the last hash elsewhere and gi
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import hashlib
 import json
@@ -20,7 +21,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from kernelgym.errors import RecordError
 
@@ -32,7 +33,8 @@ GENESIS = "0" * 64
 ResultT = TypeVar("ResultT")
 
 
-class Link(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Link:
     """One record of a log, with its place in the chain."""
 
     index: int

@@ -140,4 +140,5 @@ class GpuJudgement(Judgement):
 
     def _place_names(self) -> PlaceNames:
         facts = gpu_facts(self._device)
-        return PlaceNames(facts.name, self._service.gpu_compiler(), facts.cuda, facts.driver)
+        compiler = self._service.gpu_compiler()
+        return PlaceNames(facts.name, compiler, facts.cuda, facts.driver, facts.uuid)

@@ -42,7 +42,7 @@ from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.service import BuildService
 
-__all__ = ["Judgement", "PlaceNames"]
+__all__ = ["Judgement", "PlaceNames", "remove_scratch"]
 
 
 class PlaceNames(NamedTuple):
@@ -52,6 +52,7 @@ class PlaceNames(NamedTuple):
     compiler: str
     cuda: str = ""
     driver: str = ""
+    uuid: str = ""
 
 
 class Judgement(abc.ABC):
@@ -128,7 +129,7 @@ class Judgement(abc.ABC):
                 candidate.setup(self._setup(variant, scratch))
                 yield candidate
         finally:
-            _remove(scratch)
+            remove_scratch(scratch)
 
     def _build(self, request: BuildRequest) -> BuildResult:
         # The candidate's word is taken for what to compile, and for files that it wrote itself, not
@@ -200,6 +201,7 @@ class Judgement(abc.ABC):
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
                 protections=self._checker.protections if self._checker else (),
+                device_uuid=place.uuid,
             ),
             diagnostics=tuple(diagnostics),
             build=self._build_record(),
@@ -230,7 +232,7 @@ class Judgement(abc.ABC):
         )
 
 
-def _remove(folder: pathlib.Path) -> None:
+def remove_scratch(folder: pathlib.Path) -> None:
     """Removes a scratch folder, however deep a candidate has made it."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
