@@ -18,6 +18,7 @@ from kernelgym._version import __version__
 from kernelgym.registration import register_all as _register_all
 
 if TYPE_CHECKING:
+    from kernelgym.client import Client
     from kernelgym.config import JudgeConfig
     from kernelgym.env import KernelEnv
     from kernelgym.errors import EnvironmentFault, KernelGymError, UsageError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from kernelgym.workspace import Workspace
 
 __all__ = [
+    "Client",
     "EnvironmentFault",
     "EpisodeResult",
     "Judge",
@@ -50,6 +52,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Client": "client",
     "EnvironmentFault": "errors",
     "EpisodeResult": "runner",
     "Judge": "judge.judge",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelgym._version import __version__
-from kernelgym.cli import candidates, catalogue, episodes, machine, task_sets
+from kernelgym.cli import candidates, catalogue, episodes, machine, service, task_sets
 from kernelgym.cli.console import problem
 from kernelgym.cli.exits import Exit, guarded
 
@@ -37,6 +37,7 @@ for _command in (
     episodes.report,
     machine.doctor,
     machine.demo,
+    service.serve,
 ):
     app.command()(guarded(_command))
 task_sets.add_to(app)
