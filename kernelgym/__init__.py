@@ -18,21 +18,24 @@ from kernelgym._version import __version__
 from kernelgym.registration import register_all as _register_all
 
 if TYPE_CHECKING:
+    from kernelgym.client import Client
     from kernelgym.config import JudgeConfig
     from kernelgym.env import KernelEnv
     from kernelgym.errors import EnvironmentFault, KernelGymError, UsageError
     from kernelgym.judge.judge import Judge, evaluate
-    from kernelgym.judge.pool import evaluate_many
+    from kernelgym.judge.pool import JudgePool, aevaluate, evaluate_many
     from kernelgym.judge.verdict import Outcome, Verdict
     from kernelgym.runner import EpisodeResult, run_episode
     from kernelgym.vector import KernelVectorEnv, make_vec
     from kernelgym.workspace import Workspace
 
 __all__ = [
+    "Client",
     "EnvironmentFault",
     "EpisodeResult",
     "Judge",
     "JudgeConfig",
+    "JudgePool",
     "KernelEnv",
     "KernelGymError",
     "KernelVectorEnv",
@@ -41,6 +44,7 @@ __all__ = [
     "Verdict",
     "Workspace",
     "__version__",
+    "aevaluate",
     "evaluate",
     "evaluate_many",
     "make_vec",
@@ -48,10 +52,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Client": "client",
     "EnvironmentFault": "errors",
     "EpisodeResult": "runner",
     "Judge": "judge.judge",
     "JudgeConfig": "config",
+    "JudgePool": "judge.pool",
     "KernelEnv": "env",
     "KernelGymError": "errors",
     "KernelVectorEnv": "vector",
@@ -59,6 +65,7 @@ _HOMES = {
     "UsageError": "errors",
     "Verdict": "judge.verdict",
     "Workspace": "workspace",
+    "aevaluate": "judge.pool",
     "evaluate": "judge.judge",
     "evaluate_many": "judge.pool",
     "make_vec": "vector",

@@ -65,7 +65,10 @@ class KernelVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]
         num_envs: How many episodes run side by side, at least 1.
         judge: A judge to share; it stays open when the environments close. By default one is made
             for all of them.
-        workers: Candidates judged at a time; by default as many as there are CPU cores.
+        devices: What candidates are judged on, such as `[0, 1]`, when the judge is not given; see
+            `kernelgym.JudgePool`. By default the configuration's device.
+        workers: CPU threads for compiling and, on the emulator, for judging; see
+            `kernelgym.JudgePool`.
         config: How candidates are judged, when the judge is not given.
         **kwargs: As for `KernelEnv`; fields of `JudgeConfig` are taken as there.
 
@@ -78,6 +81,7 @@ class KernelVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]
         num_envs: int,
         *,
         judge: SupportsEvaluate | None = None,
+        devices: Sequence[str | int] | None = None,
         workers: int | None = None,
         config: JudgeConfig | None = None,
         **kwargs: Any,
@@ -86,10 +90,13 @@ class KernelVectorEnv(VectorEnv[dict[str, Any], Sequence[str], npt.NDArray[Any]]
             raise ConfigError(f"num_envs: expected at least 1, got {num_envs}")
         if workers is not None and workers < 1:
             raise ConfigError(f"workers: expected at least 1, got {workers}")
+        if judge is not None and devices is not None:
+            raise ConfigError("judge: expected no devices beside it, the judge has its own")
         self._owned: LazyJudge | None = None
         if judge is None:
             fields = {name: kwargs.pop(name) for name in _CONFIG_FIELDS & kwargs.keys()}
-            judge = self._owned = LazyJudge((config or JudgeConfig()).replace(**fields))
+            config = (config or JudgeConfig()).replace(**fields)
+            judge = self._owned = LazyJudge(config, devices or [config.device], workers)
             config = None
         self.envs = tuple(KernelEnv(judge=judge, config=config, **kwargs) for _ in range(num_envs))
         self.num_envs = num_envs

@@ -113,6 +113,42 @@ def test_a_batch_is_judged_side_by_side(fake_judge, fake_task):
     assert list(rewards) == [2.0, -1.0, 3.0]
 
 
+def test_a_judge_that_judges_batches_gets_the_whole_batch(fake_judge, fake_task):
+    batches = []
+
+    def evaluate_many(jobs, *, workers=None):
+        batches.append((len(jobs), workers))
+        return [fake_judge.evaluate(*job) for job in jobs]
+
+    fake_judge.evaluate_many = evaluate_many
+    envs = KernelVectorEnv(3, task=fake_task, judge=fake_judge, workers=2)
+    envs.reset()
+    _, rewards, *_ = envs.step([write("fast=2"), "junk", write("fast=9")])
+    assert list(rewards) == [2.0, -0.1, 3.0]
+    assert batches == [(2, 2)]
+
+
+def test_a_pool_is_made_on_the_devices_that_are_named(fake_task, monkeypatch):
+    made = []
+
+    class Pool:
+        def __init__(self, config, **arguments):
+            made.append(arguments)
+            self.size = "full"
+
+        def close(self):
+            made.append("closed")
+
+    monkeypatch.setattr("kernelgym.judge.pool.JudgePool", Pool)
+    envs = KernelVectorEnv(2, task=fake_task, devices=[0, 1], workers=5, device="auto")
+    assert envs.envs[0].judge.size == "full"
+    assert not made  # not before it is needed
+    with pytest.raises(AttributeError):
+        envs.envs[0].judge.evaluate_many([])
+    envs.close()
+    assert made == [{"devices": [0, 1], "workers": 5}, "closed"]
+
+
 def test_rendering_and_closing(envs, fake_judge):
     envs.reset()
     assert ["Task" in text for text in envs.render()] == [True] * 3
@@ -146,6 +182,7 @@ def test_a_wrong_number_of_seeds_is_a_usage_error(envs):
         ({"num_envs": 0}, "num_envs: expected at least 1"),
         ({"num_envs": 1, "workers": 0}, "workers: expected at least 1"),
         ({"num_envs": 1, "config": JudgeConfig()}, "judge: expected no config"),
+        ({"num_envs": 1, "devices": [0]}, "judge: expected no devices"),
     ],
 )
 def test_arguments_that_are_refused(fake_judge, fake_task, arguments, message):

@@ -15,6 +15,7 @@ from kernelgym.cli import (
     device_data,
     episodes,
     machine,
+    service,
     task_sets,
 )
 from kernelgym.cli.console import problem
@@ -46,6 +47,7 @@ for _command in (
     episodes.report,
     machine.doctor,
     machine.demo,
+    service.serve,
 ):
     app.command()(guarded(_command))
 task_sets.add_to(app)

@@ -51,6 +51,13 @@ def evaluate(
             help="text for people; gcc or sarif: the problems only, for editors.",
         ),
     ] = "text",
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Have a `kernelgym serve` judge it, in its own way."),
+    ] = None,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Holds the token for --server.")
+    ] = None,
     config: JudgeConfig,
 ) -> None:
     """Judge a candidate: compile, run, check, time. Exit code 0 only for a correct one."""
@@ -61,7 +68,10 @@ def evaluate(
     found = find_task(task)
     candidate = read_candidate(files)
     with Progress(f"Judging {found.id}…"):
-        verdict = _judge(found, candidate, config)
+        if server is None:
+            verdict = _judge(found, candidate, config)
+        else:
+            verdict = _ask(server, token_file, found, candidate, config)
     if as_json:
         from kernelgym.judge.verdict import to_json
 
@@ -127,6 +137,24 @@ def _judge(task: Task, candidate: Candidate, config: JudgeConfig) -> Verdict:
 
     with Judge(config) as judge:
         return judge.evaluate(task, candidate.workspace)
+
+
+def _ask(
+    server: str, token_file: str | None, task: Task, candidate: Candidate, config: JudgeConfig
+) -> Verdict:
+    """Has a service judge; what the caller has set differently from the defaults is asked for."""
+    try:
+        from kernelgym.client import Client
+    except ImportError as error:
+        raise UsageError(f"--server: expected pip install 'kernelgym[serve]': {error}") from error
+    try:
+        token = Path(token_file).read_text("utf-8").strip() if token_file else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--token-file: expected a readable file: {error}") from error
+    default = dataclasses.asdict(JudgeConfig())
+    asked = {k: v for k, v in dataclasses.asdict(config).items() if v != default[k]}
+    with Client(server, token=token, agent="kernelgym evaluate", patience=10.0) as client:
+        return client.evaluate(task, candidate.workspace, config=asked)
 
 
 def _least_bytes(task: Task, verdict: Verdict) -> int | None:

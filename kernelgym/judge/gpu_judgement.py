@@ -241,11 +241,17 @@ class GpuJudgement(Judgement):
 
     def _place_names(self) -> PlaceNames:
         facts = gpu_facts(self._device)
-        return PlaceNames(facts.name, self._service.gpu_compiler(), facts.cuda, facts.driver)
+        compiler = self._service.gpu_compiler()
+        return PlaceNames(facts.name, compiler, facts.cuda, facts.driver, facts.uuid)
 
 
 def gpu_standby(
-    config: JudgeConfig, device: torch.device, service: BuildService, zygote: Zygote
+    config: JudgeConfig,
+    device: torch.device,
+    service: BuildService,
+    zygote: Zygote,
+    *,
+    count: int = 2,
 ) -> Standby:
     """Processes ahead for candidates on one GPU.
 
@@ -254,6 +260,7 @@ def gpu_standby(
         device: The GPU.
         service: Whose builds they load.
         zygote: Where they are forked from.
+        count: How many to keep ahead.
     """
     target, root = build_target(device), service.cache.root
 
@@ -267,7 +274,7 @@ def gpu_standby(
         )
 
     return Standby(
-        zygote, setup, protocol.Begin(config.precision), lambda: device_lock(device, root)
+        zygote, setup, protocol.Begin(config.precision), lambda: device_lock(device, root), count
     )
 
 

@@ -8,13 +8,16 @@ and counts, from which times are modelled.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
 from kernelgym.config import JudgeConfig
-from kernelgym.judge.device import build_target, resolve_device
+from kernelgym.errors import EnvironmentFault
+from kernelgym.judge.device import build_target, gpu_facts, resolve_device
 from kernelgym.judge.emulated_judgement import EmulatedJudgement
 from kernelgym.judge.gpu_judgement import GpuJudgement, gpu_standby
+from kernelgym.judge.prebuild import prebuild
 from kernelgym.judge.process import Zygote
 from kernelgym.judge.sources import find_task, workspace_files
 from kernelgym.judge.standby import Standby
@@ -44,9 +47,7 @@ class Judge:
     ) -> None:
         self.config = config or JudgeConfig()
         self.device = resolve_device(self.config.device)
-        self.size = self.config.size
-        if self.size == "auto":
-            self.size = "small" if self.device.type == "cpu" else "full"
+        self.size = self._size_of(self.config)
         self._service = service or BuildService(protection=self.config.protection)
         self._zygote = Zygote()
         self._standby: Standby | None = None
@@ -70,12 +71,25 @@ class Judge:
         """The judge itself: Gymnasium copies an environment's arguments, and processes cannot be."""
         return self
 
-    def evaluate(self, task: Task | str, workspace: Any) -> Verdict:
+    @property
+    def device_name(self) -> str:
+        """The device as a verdict's provenance names it."""
+        return "emulator" if self.device.type == "cpu" else gpu_facts(self.device).name
+
+    @property
+    def losses(self) -> int:
+        """How often the standby process has ended; what was judged meanwhile says nothing."""
+        return self._zygote.losses
+
+    def evaluate(
+        self, task: Task | str, workspace: Any, *, config: JudgeConfig | None = None
+    ) -> Verdict:
         """Judges one candidate.
 
         Args:
             task: A task, its id, or the path of a file in KernelBench's form.
             workspace: A `Workspace`, a mapping from path to text, or the text of `model_new.py`.
+            config: In place of the judge's own; the device stays the judge's.
 
         Returns:
             The verdict; whatever the candidate does ends in one.
@@ -84,11 +98,47 @@ class Judge:
             UsageError: The task is unknown or the workspace is no workspace.
             EnvironmentFault: The harness, the machine or the reference failed.
         """
-        place = (self.config, self.size, self.device, self._service)
+        config = config or self.config
+        place = (config, self._size_of(config), self.device, self._service)
         what = (find_task(task), workspace_files(workspace))
         if self._standby is None:
             return EmulatedJudgement(*what, *place, self._zygote).verdict()
-        return GpuJudgement(*what, *place, self._standby).verdict()
+        standby = self._standby
+        if config != self.config:
+            standby = gpu_standby(config, self.device, self._service, self._zygote, count=0)
+        return GpuJudgement(*what, *place, standby).verdict()
+
+    def prepare(self, workspace: Any, *, config: JudgeConfig | None = None) -> None:
+        """Has compiled what a candidate is going to ask for, so that its judgement finds it ready.
+
+        It needs no GPU and may go on while another candidate is timed. It may fail to foresee a
+        build; the judgement then makes it. On the emulator, where nothing waits for compilers,
+        it does nothing.
+
+        Args:
+            workspace: As for `evaluate`.
+            config: As for `evaluate`.
+
+        Raises:
+            UsageError: The workspace is no workspace.
+        """
+        files = workspace_files(workspace)
+        if self.device.type != "cpu":
+            target = build_target(self.device)
+            prebuild(files, config or self.config, target, self._service, self._zygote)
+
+    def evaluate_many(
+        self, jobs: Iterable[tuple[Task | str, Any]], *, workers: int | None = None
+    ) -> list[Verdict | EnvironmentFault]:
+        """Judges a batch; see `kernelgym.evaluate_many`."""
+        from kernelgym.judge.pool import evaluate_many
+
+        return evaluate_many(jobs, judge=self, workers=workers)
+
+    def _size_of(self, config: JudgeConfig) -> str:
+        if config.size != "auto":
+            return config.size
+        return "small" if self.device.type == "cpu" else "full"
 
     def close(self) -> None:
         """Ends the processes that are kept ahead. Calling it twice is fine."""

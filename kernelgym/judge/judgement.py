@@ -47,6 +47,7 @@ class PlaceNames(NamedTuple):
     compiler: str
     cuda: str = ""
     driver: str = ""
+    uuid: str = ""
 
 
 class Judgement(abc.ABC):
@@ -175,6 +176,7 @@ class Judgement(abc.ABC):
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
                 protections=self._checker.protections if self._checker else (),
+                device_uuid=place.uuid,
             ),
             diagnostics=tuple(diagnostics),
             build=self._build_record(),

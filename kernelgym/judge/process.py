@@ -43,9 +43,17 @@ class Zygote:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._serial = 0
+        self._launches = 0
+        self._closed = False
         self._pids: dict[int, int] = {}
         self._exits: dict[int, int] = {}
         self._changed = threading.Condition()
+
+    @property
+    def losses(self) -> int:
+        """How often a zygote has ended, whoever ended it; what it had forked ended with it."""
+        with self._lock:
+            return self._launches - (not self._ended())
 
     def start(self, connection: socket.socket, *, namespace: bool = True) -> int:
         """Forks a candidate that serves `connection`.
@@ -58,9 +66,11 @@ class Zygote:
             A serial number, by which `wait` and `kill` know it.
 
         Raises:
-            SandboxFault: The zygote could not be started, or did not fork.
+            SandboxFault: The zygote could not be started, did not fork, or is closed.
         """
         with self._lock:
+            if self._closed:
+                raise SandboxFault("expected an open judge, this one is closed")
             if self._process is None or self._process.poll() is not None:
                 self._launch()
             assert self._control is not None
@@ -104,8 +114,9 @@ class Zygote:
             self._exits.pop(serial, None)
 
     def close(self) -> None:
-        """Ends the zygote and every candidate."""
+        """Ends the zygote and every candidate; no other can be started."""
         with self._lock:
+            self._closed = True
             if self._control is not None:
                 # Closing alone would leave the listening thread, and so the zygote, waiting.
                 with contextlib.suppress(OSError):
@@ -145,6 +156,7 @@ class Zygote:
             start_new_session=True,
         )
         theirs.close()
+        self._launches += 1
         self._control = ours
         threading.Thread(
             target=self._listen, args=(ours, self._process), name="kernelgym-zygote", daemon=True

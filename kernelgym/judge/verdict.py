@@ -230,7 +230,10 @@ class Coverage:
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
-    """Where and under which rules a verdict was reached."""
+    """Where and under which rules a verdict was reached.
+
+    `device_uuid` tells one GPU from another of its model; it is empty on the emulator.
+    """
 
     kernelgym: str
     torch: str
@@ -246,6 +249,7 @@ class Provenance:
     salt_commitment: str = ""
     protection: str = ""
     protections: tuple[str, ...] = ()
+    device_uuid: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
