@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 import filelock
 
 from kernelgym.errors import ToolchainFault, UsageError
-from kernelgym.toolchain.build import BuildRequest
+from kernelgym.toolchain.build import BuildRequest, SourceFile
 from kernelgym.toolchain.flags import Flags
 from kernelgym.toolchain.gpu import Gpu, code_generation
 from kernelgym.toolchain.nvrtc_client import DeviceSource, NvrtcServer
@@ -50,6 +50,10 @@ _GXX = (
     "-std=c++17", "-Og", "-fPIC", "-pipe", "-fno-gnu-unique", "-fdiagnostics-color=never",
     "-fmax-errors=20", "-w",
 )  # fmt: skip
+# Our headers' inline functions are compiled once, into an object that every module links.
+_KIT = "-DKGTORCH_KIT"
+_KIT_OBJECT = "kgkit.o"
+_KIT_SOURCE = "kgtorch::Overload* kg_kit() { return kgtorch::make_overload(+[] {}); }\n"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")[^\n]*', re.MULTILINE)
 _FOR_DEVICE = re.compile(
     r"cuda_(?:fp16|bf16|fp8|pipeline|pipeline_primitives|awbarrier)\.h|mma\.h|math_constants\.h"
@@ -171,13 +175,14 @@ class Nvrtc:
         except (Declined, UsageError) as error:
             return _declined(str(error))
 
-    def _plan(self, request: BuildRequest, units: Sequence, flags: Flags, module: str) -> Plan:
+    def _plan(
+        self, request: BuildRequest, units: Sequence[SourceFile], flags: Flags, module: str
+    ) -> Plan:
         prefix = self._host_prefix()
         paths = {file.path for file in request.files}
         texts: dict[str, str] = {}
         files: dict[str, str] = {}
         steps: list[Step | DeviceStep] = []
-        objects: list[str] = []
         cubins: list[str] = []
         constants: set[str] = set()
         headers: set[str] = set()
@@ -196,18 +201,18 @@ class Nvrtc:
             if m
         )
         folders = _search(units, flags)
+        hosts: dict[str, str] = {}
         for unit in units:
             name = flat_name(unit.path)
-            objects.append(f"../out/{name}.o")
-            host = unit.text
+            hosts[name] = unit.text
             if is_cuda(unit.path):
                 half = split(unit.text)
                 cubin = f"{module}.{name}.cubin"
-                host = f'static ::kgjit::Library kg_library("{cubin}");\n{half.host}'
+                library = f'static ::kgjit::Library kg_library("{cubin}");\n'
+                hosts[name] = library + half.host
                 hoisted, text = _device_includes(half.device, paths)
                 cubins.append(cubin)
                 texts[f"device/{name}"] = defines + text
-                wanted = _precompiled_headers(headers | hoisted)
                 steps.append(
                     DeviceStep(
                         DeviceSource(
@@ -215,30 +220,41 @@ class Nvrtc:
                             folder=f"{SCRATCH}/work",
                             temporary=f"{SCRATCH}/nvrtc-{name}",
                             name=unit.path,
-                            headers=wanted,
+                            headers=_precompiled_headers(headers | hoisted),
                             options=tuple(self._device_options(request.target, flags, folders)),
                             expressions=tuple(_expressions(half, constants | half.constants)),
                             precompile=not folders,
                         ),
                         f"{SCRATCH}/out/{cubin}",
-                        objects[-1],
+                        f"../out/{module}.fast.so",
                         request.target,
                     )
                 )
-            texts[name] = host
-            own = [f"-I{folder}" for folder in (".", *folders)]
-            given = [flag for flag in flags.host if not re.match(r"-O|-std=c\+\+17$|-W|-g", flag)]
-            command = (
-                "g++", *_GXX, *given, *own, *self._host_includes(), "-include", str(prefix),
-                f"-fdebug-prefix-map={SCRATCH}/work=.", f"-DTORCH_EXTENSION_NAME={module}",
-                "-DTORCH_API_INCLUDE_EXTENSION_H", "-xc++", "-c", f"../units/{name}",
-                "-o", objects[-1],
-            )  # fmt: skip
-            steps.append(Step(command))
         library = f"{module}.fast.so"
-        linked = self._gpu.linked(units, flags)
-        link = ("g++", "-shared", "-Wl,-O1", *objects, *linked, "-o", f"../out/{library}")
-        variant = Variant("fast", tuple(steps), Step(link), library, tuple(cubins))
+        given = [flag for flag in flags.host if not re.match(r"-O|-std=c\+\+17$|-W|-g", flag)]
+        compiled = (
+            "g++", *_GXX, _KIT, *given, *(f"-I{folder}" for folder in (".", *folders)),
+            *self._host_includes(), "-include", str(prefix),
+            f"-fdebug-prefix-map={SCRATCH}/work=.", f"-DTORCH_EXTENSION_NAME={module}",
+            "-DTORCH_API_INCLUDE_EXTENSION_H", "-xc++",
+        )  # fmt: skip
+        linked = (
+            "-xnone", str(prefix.with_name(_KIT_OBJECT)), *self._gpu.linked(units, flags),
+            "-o", f"../out/{library}",
+        )  # fmt: skip
+        if len(hosts) == 1 or _only_declares(request):
+            # One run of the compiler is quicker than two and a linker's.
+            texts["host.cpp"] = "".join(hosts.values())
+            steps.append(Step((*compiled, "-shared", "-Wl,-O1", "../units/host.cpp", *linked)))
+            link = None
+        else:
+            objects = []
+            for name, text in hosts.items():
+                texts[name] = text
+                objects.append(f"../out/{name}.o")
+                steps.append(Step((*compiled, "-c", f"../units/{name}", "-o", objects[-1])))
+            link = Step(("g++", "-shared", "-Wl,-O1", *objects, *linked))
+        variant = Variant("fast", tuple(steps), link, library, tuple(cubins))
         return Plan(
             units=texts,
             files=files,
@@ -303,7 +319,7 @@ class Nvrtc:
             if self._prefix is not None:
                 return self._prefix
             key = hashlib.sha256(
-                f"{self._gpu.identity()} {_GXX} {_PREFIX} {_gxx_version()}".encode()
+                f"{self._gpu.identity()} {_GXX} {_PREFIX} {_KIT_SOURCE} {_gxx_version()}".encode()
             )
             for path in _files(_HOST_HEADERS):
                 key.update(path.read_bytes())
@@ -316,13 +332,21 @@ class Nvrtc:
                     if not made.exists():
                         directory.mkdir(exist_ok=True)
                         header.write_text("".join(f"#include <{name}>\n" for name in _PREFIX))
-                        self._precompile(header, made)
+                        self._make_kit(header, made)
             self._prefix = header
             return header
 
-    def _precompile(self, header: Path, made: Path) -> None:
+    def _make_kit(self, header: Path, made: Path) -> None:
+        """Precompiles the header, and compiles what it leaves out of every module."""
+        source = header.with_name("kgkit.cpp")
+        source.write_text(f'#include "{header.name}"\n{_KIT_SOURCE}')
+        compiled = header.with_name(_KIT_OBJECT)
+        common = ("g++", *_GXX, *self._host_includes())
+        self._compile([*common, "-fkeep-inline-functions", "-c", str(source)], compiled)
+        self._compile([*common, _KIT, "-xc++-header", str(header)], made)
+
+    def _compile(self, command: Sequence[str], made: Path) -> None:
         partial = made.with_suffix(".part")
-        command = ["g++", *_GXX, *self._host_includes(), "-xc++-header", str(header)]
         result = subprocess.run(
             [*command, "-o", str(partial)], capture_output=True, text=True, check=False
         )
@@ -335,6 +359,11 @@ def _declined(why: str) -> Plan:
     return Plan(findings=(Finding("declined", "", 0, why, "kernelgym"),))
 
 
+def _only_declares(request: BuildRequest) -> bool:
+    """Whether an inline request's C++ is declarations of what its CUDA source defines."""
+    return not request.sources and not any("{" in text for text in request.cpp_sources)
+
+
 def _files(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*") if path.is_file())
 
@@ -345,7 +374,7 @@ def _gxx_version() -> str:
     ).stdout
 
 
-def _search(units: Sequence, flags: Flags) -> list[str]:
+def _search(units: Sequence[SourceFile], flags: Flags) -> list[str]:
     """Folders of the workspace, besides its root, that includes are looked for in."""
     parents = (str(PurePosixPath(unit.path).parent) for unit in units)
     return [folder for folder in dict.fromkeys((*flags.include_dirs, *parents)) if folder != "."]

@@ -24,6 +24,8 @@ import signal
 import socket
 import sys
 import tempfile
+import warnings
+from typing import Any
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
@@ -123,6 +125,8 @@ def main() -> None:
     precompiled = _Precompiled(nvrtc)
     precompiled.options(tuple(order["headers"]), tuple(order["options"]))
     gc.freeze()
+    # NVRTC's threads are idle between compilations, and a child does not wait for them.
+    warnings.simplefilter("ignore", DeprecationWarning)
     while True:
         message, fds, _, _ = socket.recv_fds(control, _REQUEST_BYTES, 1)
         if not message:
@@ -140,7 +144,7 @@ def main() -> None:
 
 
 def _serve(
-    nvrtc: Nvrtc, request: dict, options: list[str], answer: socket.socket, folder: str
+    nvrtc: Nvrtc, request: dict[str, Any], options: list[str], answer: socket.socket, folder: str
 ) -> None:
     """Compiles one request in a child of its own; never returns."""
     try:

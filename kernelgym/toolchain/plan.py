@@ -37,7 +37,8 @@ class DeviceStep:
     Attributes:
         asked: What to compile; paths begin with `SCRATCH`.
         cubin: Where the machine code goes; begins with `SCRATCH`.
-        host: The object file of the source's other half, which says what it launches.
+        host: What the source's other half becomes, an object file or a module: it says which
+            kernels are launched.
         target: The architecture, such as `"sm_90"`.
         tool: Whose messages it prints.
     """
@@ -56,14 +57,14 @@ class Variant:
     Attributes:
         name: `"fast"`, `"checked"`.
         compiles: Steps that do not depend on each other.
-        link: The step that makes `library` from what they made.
+        link: The step that makes `library` from what they made; `None` where one of them does.
         library: The module's file name in `../out`.
         beside: Names of further files in `../out` that the module loads when it runs.
     """
 
     name: str
     compiles: tuple[Step | DeviceStep, ...]
-    link: Step
+    link: Step | None
     library: str
     beside: tuple[str, ...] = ()
 

@@ -403,7 +403,8 @@ class BuildService:
         concurrent.futures.wait(compiles.values())
         ended = {step: future.result() for step, future in compiles.items()}
         if all(run.returncode == 0 for run in ended.values()):
-            later = {variant.link: start(variant.link) for variant in plan.variants}
+            links = [variant.link for variant in plan.variants if variant.link is not None]
+            later = {link: start(link) for link in links}
             again = {step: start(more) for step in distinct if (more := _more(step, scratch))}
             concurrent.futures.wait([*later.values(), *again.values()])
             ended.update((step, run.result()) for step, run in (*later.items(), *again.items()))

@@ -1,5 +1,8 @@
 // at::TensorAccessor and at::PackedTensorAccessor: element access with bounds of the rank only.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "macros.h"
 
 namespace at {

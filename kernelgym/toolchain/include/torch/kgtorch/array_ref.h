@@ -1,5 +1,8 @@
 // c10::ArrayRef and c10::optional.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include <initializer_list>
 #include <optional>
 #include <tuple>

@@ -1,5 +1,8 @@
 // PYBIND11_MODULE and m.def: C++ functions as Python callables (METH_FASTCALL).
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "casters.h"
 
 namespace pybind11 {
@@ -46,7 +49,7 @@ class Overload {
 
   size_t count = 0;
   std::vector<pybind11::arg> parameters;  // empty, or one each
-  std::vector<std::string> types;
+  const std::string* types = nullptr;  // one each
   std::string result;
   std::string doc;
 
@@ -98,7 +101,8 @@ class TypedOverload final : public Overload {
  public:
   explicit TypedOverload(F function) : function_(static_cast<F&&>(function)) {
     count = sizeof...(Args);
-    types = {Loader<std::decay_t<Args>>::name()...};
+    static const std::string names[] = {Loader<std::decay_t<Args>>::name()..., std::string()};
+    types = names;
     result = Loader<std::decay_t<R>>::name();
   }
   PyObject* call(PyObject* const* slots, bool convert) override {

@@ -1,5 +1,8 @@
 // From Python arguments to C++ values: one Loader for each kind of parameter.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "pyobjects.h"
 
 namespace kgtorch {

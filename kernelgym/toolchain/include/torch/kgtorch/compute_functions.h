@@ -1,6 +1,9 @@
 // Compute operators as functions (torch::matmul(a, b), a + b): each calls the Python operator
 // torch.ops.aten.<name>. Included last, and only sugar: nothing else depends on it.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "factories.h"
 
 namespace at {

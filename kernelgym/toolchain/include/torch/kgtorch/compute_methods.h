@@ -1,6 +1,9 @@
 // Compute operators as members of a tensor (x.sum(1), x.add_(y)): each calls the Python operator
 // torch.ops.aten.<name>, whose positional arguments are those of the C++ interface.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "python.h"
 
 namespace kgtorch {

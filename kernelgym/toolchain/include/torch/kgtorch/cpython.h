@@ -2,6 +2,9 @@
 // by hand: the headers of Python are often not installed, and take as long to parse as all the rest.
 // Nothing here clashes with Python.h, which may be included before or after.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include <stddef.h>
 #include <sys/types.h>
 // What Python.h includes and sources have come to count on.

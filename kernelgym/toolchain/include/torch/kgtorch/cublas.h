@@ -1,5 +1,8 @@
 // torch's own cuBLAS handle, set to torch's current stream.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "cuda.h"
 #if defined(KGEMU) && __has_include(<cublas_v2.h>)
 #include <cublas_v2.h>

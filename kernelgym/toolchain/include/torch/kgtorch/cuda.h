@@ -1,5 +1,8 @@
 // Streams, device guards, handles and checks of at::cuda and c10::cuda.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include <cuda_runtime_api.h>
 
 #include "factories.h"

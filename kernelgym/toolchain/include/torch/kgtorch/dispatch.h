@@ -1,5 +1,8 @@
 // AT_DISPATCH_*: runs a lambda with `scalar_t` bound to a tensor's element type.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "tensor.h"
 
 namespace detail {

@@ -1,6 +1,9 @@
 // DLPack 1.x: the parts that exchange a strided tensor with Python, and its C exchange API.
 // Layouts as published in dlpack.h; names prefixed, so that a real dlpack.h may be included too.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include <stddef.h>
 #include <stdint.h>
 

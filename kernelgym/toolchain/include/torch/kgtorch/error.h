@@ -1,5 +1,8 @@
 // c10::Error, and the TORCH_CHECK family.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include <stdexcept>
 #include <string>
 

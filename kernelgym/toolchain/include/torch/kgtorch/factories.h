@@ -1,5 +1,8 @@
 // torch::empty and its kin, and the copies of a tensor.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "tensor.h"
 
 namespace kgtorch {

@@ -1,5 +1,8 @@
 // at::Half and at::BFloat16: two bytes each, laid out as __half and __nv_bfloat16.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include <limits>
 #include <type_traits>
 

@@ -1,6 +1,9 @@
 // TORCH_LIBRARY: operators registered through torch.library, called from Python as
 // torch.ops.<namespace>.<name>.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "binding.h"
 
 namespace torch {

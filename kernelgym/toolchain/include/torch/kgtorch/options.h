@@ -1,5 +1,8 @@
 // torch::TensorOptions.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "scalar_type.h"
 
 namespace c10 {

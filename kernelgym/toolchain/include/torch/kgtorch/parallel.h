@@ -1,5 +1,8 @@
 // at::parallel_for, run by the calling thread.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "macros.h"
 
 namespace at {

@@ -1,5 +1,8 @@
 // The few Python object types of pybind11 that candidates touch.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "factories.h"
 
 namespace pybind11 {

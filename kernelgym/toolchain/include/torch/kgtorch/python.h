@@ -1,6 +1,9 @@
 // Python objects as C++ values: owning references, errors, conversions, and torch's objects.
 // Everything here wants the GIL.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "cpython.h"
 #include "dlpack.h"
 #include "scalar_type.h"

@@ -1,5 +1,8 @@
 // Element types, devices, layouts, memory formats.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "error.h"
 #include "half.h"
 

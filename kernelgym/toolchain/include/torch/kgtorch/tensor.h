@@ -1,5 +1,8 @@
 // at::Tensor: a handle on a Python tensor with its metadata at hand.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "accessor.h"
 #include "compute_methods.h"
 #include "tensor_impl.h"

@@ -1,5 +1,8 @@
 // What a tensor handle points to: the Python tensor, and its metadata read once.
 #pragma once
+#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
+#pragma interface
+#endif
 #include "options.h"
 #include "python.h"
 #ifdef KGEMU
