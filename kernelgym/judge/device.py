@@ -134,6 +134,8 @@ def arithmetic(precision: str) -> Iterator[None]:
 
 def release_unused(device: torch.device) -> None:
     """Gives back what torch's allocator keeps for later, where it is much: others may need it."""
+    if device.type == "cpu":
+        return
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if kept > _KEPT_BYTES:
         torch.cuda.empty_cache()

@@ -199,7 +199,9 @@ class Reference:
         self, model: torch.nn.Module, inputs: Sequence[Any], draw: int
     ) -> list[torch.Tensor]:
         model.load_state_dict(self.state)
-        arguments = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+        # The reference may write into its inputs; those in fp64 were made for this call alone.
+        made = model is self._oracle
+        arguments = [v.clone() if isinstance(v, torch.Tensor) and not made else v for v in inputs]
         try:
             with _seeded(self.run_seed(draw)), torch.no_grad(), arithmetic(self._config.precision):
                 result = model(*arguments)
@@ -249,6 +251,7 @@ def train_mode(protocol: str, task: Task, output_rule: str) -> bool:
 
 
 def _double(value: Any) -> Any:
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.double()
-    return value
+    """A copy, in fp64 where it is of floating point."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(torch.float64 if value.is_floating_point() else value.dtype, copy=True)
