@@ -100,7 +100,7 @@ def split(text: str) -> Split:
     host: list[Edit] = []
     device: list[Edit] = []
     for stream in streams[1:]:
-        if any(token.text == "__global__" for token in stream[2:]) and _defines(stream):
+        if _is_function_macro(stream) and any(token.text == "__global__" for token in stream):
             raise Declined("a macro defines a kernel")
     splitter = _Splitter(text, code, macros, host, device)
     splitter.scope(0, len(code))
@@ -405,13 +405,19 @@ def _specifier_macros(directives: Sequence[Sequence[Token]]) -> dict[str, frozen
     for stream in directives:
         if _defines(stream):
             words = frozenset(token.text for token in stream[3:])
-            if words & (_SPECIFIERS | {"constexpr"}) and "(" not in words:
+            if words & (_SPECIFIERS | {"constexpr"}) and not _is_function_macro(stream):
                 found[stream[2].text] = words | {stream[2].text}
     return found
 
 
 def _defines(stream: Sequence[Token]) -> bool:
     return len(stream) > 2 and stream[1].text == "define"
+
+
+def _is_function_macro(stream: Sequence[Token]) -> bool:
+    if not _defines(stream) or len(stream) < 4:
+        return False
+    return stream[3].text == "(" and stream[3].start == stream[2].end
 
 
 def _apply(text: str, edits: Sequence[Edit]) -> str:
