@@ -217,7 +217,7 @@ class Nvrtc:
                     DeviceStep(
                         DeviceSource(
                             source=f"{SCRATCH}/units/device/{name}",
-                            folder=f"{SCRATCH}/work",
+                            folder=f"{SCRATCH}/units/device",
                             temporary=f"{SCRATCH}/nvrtc-{name}",
                             name=unit.path,
                             headers=_precompiled_headers(headers | hoisted),
@@ -271,9 +271,8 @@ class Nvrtc:
     def _device_options(self, target: str, flags: Flags, folders: Sequence[str]) -> Iterator[str]:
         passed = [flag for flag in flags.device if _PASSED_ON.fullmatch(flag)]
         yield from self._options(code_generation(target, flags.device), passed)
-        # Quoted includes are looked for in the folder of the file that they stand in, then here.
-        for folder in ("", *folders):
-            yield f"-I../units/device/{folder}"
+        # NVRTC runs among the device halves of the workspace's files.
+        yield from (f"-I{folder}" for folder in (".", *folders))
 
     def _options(self, target: str, passed: Sequence[str]) -> Iterator[str]:
         architecture = re.search(r"sm_\d+[af]?", target)
