@@ -163,6 +163,7 @@ def summary(rows: list[dict[str, Any]], seconds: float, devices: int) -> dict[st
         "faults": len(rows) - len(verdicts),
         "seconds": round(seconds, 3),
         "verdicts_per_hour": round(3600 * len(verdicts) / seconds, 1) if seconds else None,
+        "compiled_ahead": sum(row["cached"] is True for row in verdicts),
         "turn_share": round(turns / (seconds * devices), 4) if seconds else None,
         "outcomes": dict(sorted(outcomes.items())),
         "phase_seconds": {
