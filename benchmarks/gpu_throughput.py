@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--per-device", type=int)
     parser.add_argument("--cores", type=int, help="use this many of the cores")
     parser.add_argument("--limit-seconds", type=float, default=480.0)
+    parser.add_argument("--cache", help="folder of caches; default: a new one")
     parser.add_argument("--output", type=pathlib.Path)
     options = parser.parse_args()
     if options.cores:
@@ -65,7 +66,7 @@ def main() -> None:
     for candidate in candidates:
         candidate["text"] = fresh(candidate["text"], dice)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
-        os.environ["XDG_CACHE_HOME"] = cache
+        os.environ["XDG_CACHE_HOME"] = options.cache or cache
         with report.step("run"):
             run(report, options, devices, size, candidates)
     print(json.dumps(report.content.get("summary"), indent=1))

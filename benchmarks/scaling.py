@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--size", default="auto")
     parser.add_argument("--limit-seconds", type=float, default=540.0, help="of all parts together")
+    parser.add_argument("--cache", help="folder of caches; default: one for all parts")
     parser.add_argument("--output", type=pathlib.Path)
     options = parser.parse_args()
     end = time.monotonic() + options.limit_seconds
@@ -49,6 +50,8 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0))
     share = max(cores // len(options.devices), 1)
     with tempfile.TemporaryDirectory() as folder:
+        # Sources are fresh in each part; what is built once for all is built in the first.
+        options.cache = options.cache or folder
         given = options.candidates or pathlib.Path(folder, "candidates.jsonl")
         if options.candidates is None:
             with report.step("candidates"):
@@ -94,6 +97,7 @@ def run(
         command = [sys.executable, str(HERE / "gpu_throughput.py"), "--devices", *devices]
         command += ["--count", str(count or options.count), "--cores", str(cores)]
         command += ["--draws", str(options.draws), "--size", options.size]
+        command += ["--cache", options.cache]
         # A part may take what is left, but for the time to write its report.
         command += ["--limit-seconds", f"{left - 4:.0f}", "--output", str(output)]
         if generate is not None:

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 
+import platformdirs
 import pytest
 
 BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
@@ -61,6 +62,7 @@ def test_hostile_candidates_leave_nothing_behind(tmp_path):
 @pytest.mark.slow
 def test_a_batch_on_two_emulators(tmp_path):
     arguments = ["--devices", "cpu", "cpu", "--count", "4", "--wrong", "0.3", "--draws", "1"]
+    arguments += ["--cache", str(platformdirs.user_cache_path())]
     report = run("gpu_throughput.py", tmp_path / "r.json", *arguments)
     assert report["complete"]
     assert report["troubles"] == []
