@@ -64,7 +64,6 @@ class Client:
         patience: Seconds for which a service that does not answer, or has no room, is tried again.
             How long a judgement takes does not count.
         workers: Jobs of a batch that are with the service at a time.
-        transport: For httpx, in place of the network's.
 
     Raises:
         ConfigError: The address is none, or a number is too small.
@@ -78,7 +77,6 @@ class Client:
         agent: str = "",
         patience: float = 300.0,
         workers: int = 32,
-        transport: httpx.BaseTransport | None = None,
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ConfigError(f"url: expected http:// or https://, got {url!r}")
@@ -94,7 +92,6 @@ class Client:
             headers=self._headers,
             timeout=self._timeout,
             limits=httpx.Limits(max_connections=None),
-            transport=transport,
         )
         self._about: ServiceConfig | None = None
         self._lock = threading.Lock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 
@@ -30,7 +31,8 @@ class _Server(uvicorn.Server):
         self._desk = desk
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._desk.begin_stop()
+        # The thread that is interrupted may hold the desk's lock.
+        threading.Thread(target=self._desk.begin_stop).start()
         super().handle_exit(sig, frame)
 
 
