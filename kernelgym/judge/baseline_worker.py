@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import filelock
 import torch
@@ -254,6 +254,7 @@ def _made(
 
 
 def _call(model: torch.nn.Module, inputs: list[Any], kind: str, turn: _Turn) -> Callable[[], Any]:
+    called: Callable[..., Any] = model
     if kind != "eager":
 
         def backend(graph: torch.fx.GraphModule, example: list[Any]) -> Callable[..., Any]:
@@ -268,11 +269,11 @@ def _call(model: torch.nn.Module, inputs: list[Any], kind: str, turn: _Turn) -> 
 
             return run
 
-        model = torch.compile(model, backend=backend)
+        called = torch.compile(model, backend=backend)
 
     def forward() -> Any:
         with torch.no_grad():
-            return model(*inputs)
+            return called(*inputs)
 
     return forward
 
@@ -285,9 +286,9 @@ def _inductor(
     from torch._inductor.compile_fx import compile_fx
 
     if not mode:
-        return compile_fx(graph, example)  # type: ignore[no-any-return, unused-ignore]
+        return cast("Callable[..., Any]", compile_fx(graph, example))
     patches = {**list_mode_options(mode), "compile_threads": _COMPILERS}
-    return compile_fx(graph, example, config_patches=patches)  # type: ignore[no-any-return, unused-ignore]
+    return cast("Callable[..., Any]", compile_fx(graph, example, config_patches=patches))
 
 
 def _timed(

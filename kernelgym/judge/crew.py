@@ -90,7 +90,8 @@ class Crew(Generic[JobT]):
         Returns:
             How many jobs were not finished in time.
         """
-        pending, alone = list(jobs), []
+        pending = list(jobs)
+        alone: list[JobT] = []
         while pending or alone or self._busy():
             if until is not None and time.monotonic() > until:
                 break
