@@ -14,8 +14,8 @@ from kernelgym.judge.protocol import KernelTime
 
 __all__ = ["CacheFlush", "profiled_call", "timed_call"]
 
-# A tenth of a millisecond at 2 GHz: with the flush, some times what a forward takes to launch.
-_LEAD_CYCLES = 200_000
+# A fifth of a millisecond at 2 GHz: some times what a Python forward takes to launch a kernel.
+_LEAD_CYCLES = 400_000
 
 
 class CacheFlush:
@@ -23,7 +23,7 @@ class CacheFlush:
 
     Half of it is written, then the other half read: the write-backs of the first are over when the
     second has been read. Lines that a program has had set aside for itself (a persisting access
-    window) would survive both, so the driver is first told to make them ordinary ones.
+    window) would survive both, so `release` first makes them ordinary ones.
 
     Args:
         device: The GPU.
@@ -34,9 +34,14 @@ class CacheFlush:
         self._device = device
         self.nbytes = nbytes
 
+    def release(self) -> None:
+        """Makes what this process has had set aside in L2 as easy to displace as the rest."""
+        if self._device.type == "cuda":
+            # A card without such lines refuses, and needs none of it.
+            _driver().cuCtxResetPersistingL2Cache()
+
     def __call__(self) -> None:
         """Queues the flush on the current stream."""
-        _reset_persisting_lines()
         written, read, total = self._memory
         written.zero_()
         torch.sum(read, dim=0, out=total)
@@ -69,6 +74,7 @@ def timed_call(
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     with torch.no_grad():
         torch.cuda.synchronize(device)
+        flush.release()  # before the wait: it may itself wait for the GPU
         torch.cuda._sleep(_LEAD_CYCLES)
         flush()
         start.record()
@@ -99,6 +105,6 @@ def profiled_call(call: Callable[[], Any], device: torch.device) -> tuple[Kernel
     return tuple(KernelTime(name, launches[name], seconds[name]) for name in launches)
 
 
-def _reset_persisting_lines() -> None:
-    # A card without such lines refuses, and needs none of it.
-    ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache()
+@functools.cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")  # which torch has loaded

@@ -11,7 +11,7 @@ class Library(types.ModuleType):
 
     NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
 
-    class NVMLError(RuntimeError):
+    class NVMLError(Exception):
         pass
 
     def __init__(self, bits=0, broken=False):
