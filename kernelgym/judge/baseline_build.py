@@ -46,7 +46,7 @@ __all__ = ["BuildOptions", "BuildSummary", "build", "sample"]
 _PROCESS_BYTES = 1.2e9
 _COMPILING_FACTOR, _TIMING_FACTOR = 1.3, 3.0
 _USABLE = 0.9
-_TIMERS = 3
+_TIMERS = 4
 # The first round may take this part of a limit: what is not compiled by then is compiled later.
 _FIRST_ROUND = 0.5
 

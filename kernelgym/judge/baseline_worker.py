@@ -141,7 +141,8 @@ def serve(connection: Connection, index: int, folder: str, log: str) -> None:
             torch._dynamo.reset()
             gc.collect()
             torch.cuda.empty_cache()
-            torch.cuda.synchronize()  # a context that a failed kernel has broken ends the process
+            # A context that a failed kernel has broken ends the process; the next job goes elsewhere.
+            torch.cuda.synchronize()
 
 
 def warm(job: BaselineJob, bench: Bench) -> list[BaselineRecord]:

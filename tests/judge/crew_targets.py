@@ -13,3 +13,6 @@ def serve(connection, greeting=""):
         if isinstance(job, str) and job.startswith("sleep"):
             time.sleep(float(job[5:]))
         connection.send((greeting, job, os.getpid()))
+        if job == "die later":
+            connection.recv()
+            os._exit(4)

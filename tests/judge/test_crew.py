@@ -51,6 +51,17 @@ def test_a_process_that_dies_costs_its_job_alone():
     assert done.results[2][2] != done.results[1][2]
 
 
+def test_a_job_that_met_a_dying_process_comes_to_a_fresh_one():
+    """The process dies of the job before when it has the next one already."""
+    done = Done()
+    with Crew(serve, (), 1) as crew:
+        assert crew.run([1, "die later", 2, 3], done) == 0
+    assert {job: result[1] for job, result in done.results.items()} == {
+        job: job for job in (1, "die later", 2, 3)
+    }
+    assert done.results[2][2] != done.results[1][2]
+
+
 def test_a_job_that_hangs_is_lost_after_its_time():
     done = Done()
     began = time.monotonic()
