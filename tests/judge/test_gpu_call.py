@@ -1,5 +1,7 @@
 """The order of a timed call, on a GPU that is a list of what it was asked for."""
 
+import time
+
 import pytest
 import torch
 
@@ -15,6 +17,9 @@ class FakeEvent:
 
     def record(self):
         self._log.append("event")
+
+    def synchronize(self):
+        self._log.append("end")
 
     def elapsed_time(self, other):
         return 0.25
@@ -44,10 +49,20 @@ class LoggedFlush(CacheFlush):
 def test_a_call_stands_between_two_events_after_a_wait_and_a_flush(log):
     result, seconds, host = timed_call(lambda: log.append("call") or 7, CPU, LoggedFlush(log))
     assert log == [
-        "synchronize", "release", "wait", "flush", "event", "call", "event", "synchronize",
+        "synchronize", "release", "wait", "flush", "event", "call", "event", "end",
+        "synchronize",
     ]  # fmt: skip
     assert (result, seconds) == (7, 0.25e-3)
     assert host >= 0
+
+
+def test_work_on_another_stream_is_added(log, monkeypatch):
+    def synchronize(device):
+        time.sleep(2e-3 if "end" in log else 0)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    _, seconds, _ = timed_call(lambda: None, CPU, LoggedFlush(log))
+    assert seconds >= 2.25e-3
 
 
 def test_a_flush_writes_one_half_and_reads_another_and_keeps_its_memory():
