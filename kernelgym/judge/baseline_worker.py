@@ -1,9 +1,9 @@
 """One reference timed in eager mode and compiled, by a process that does this for task after task.
 
-`baselines build` starts some of these processes (`serve`). In the first round they only compile,
-many at a time, so that Inductor's and Triton's caches on disk are warm; nothing of what they
-compile runs. In the second round each task is compiled once more, out of those caches, and then
-measured while nothing else runs on the GPU.
+`baselines build` starts some of these processes (`serve`). In the first round they compile, many at a
+time, and run what they have compiled once, one at a time, so that Inductor's and Triton's caches on
+disk hold the kernels and the choice among their configurations. In the second round each task is
+compiled once more, out of those caches, and then measured while nothing else runs on the GPU.
 """
 
 from __future__ import annotations
@@ -57,10 +57,6 @@ _AUTOTUNED = "max-autotune-no-cudagraphs"
 _COMPILERS = 14  # of those that max-autotune may run at a time
 # Nanoseconds are what the events resolve; more digits would say nothing.
 _DIGITS = 3
-
-
-class _OnlyCompiled(Exception):
-    """Ends a forward pass once its first graph has been compiled."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,21 +142,19 @@ def serve(connection: Connection, index: int, folder: str, log: str) -> None:
 
 
 def warm(job: BaselineJob, bench: Bench) -> list[BaselineRecord]:
-    """Compiles a task's first graph into the caches on disk and runs nothing of it.
+    """Compiles a task, and runs it once in turn, which chooses among its kernels' configurations.
 
     What goes wrong here goes wrong again when it is measured, and is recorded then.
     """
-
-    def compiled_only(graph: torch.fx.GraphModule, example: list[Any]) -> Callable[..., Any]:
-        _inductor(graph, example)
-        raise _OnlyCompiled
-
-    try:
-        with arithmetic(job.precision), torch.no_grad():
-            model, inputs = _made(job, get(job.task), bench.device)
-            torch.compile(model, backend=compiled_only)(*inputs)
-    except Exception as error:
-        if not _caused_by(error, _OnlyCompiled):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(arithmetic(job.precision))
+        turn = _Turn(bench)
+        stack.callback(turn.leave)
+        try:
+            model, inputs = _made(job, get(job.task), bench.device, turn)
+            _call(model, inputs, "compile", turn)()
+            settle(bench.device)
+        except Exception as error:
             print(f"{job.task}: not compiled beforehand: {_said(error)}", flush=True)
     return []
 
@@ -231,7 +225,7 @@ class _Turn:
 
 
 def _made(
-    job: BaselineJob, task: Task, device: torch.device, turn: _Turn | None = None
+    job: BaselineJob, task: Task, device: torch.device, turn: _Turn
 ) -> tuple[torch.nn.Module, list[Any]]:
     """The reference and its inputs, on the GPU. Values matter little here: none is checked.
 
@@ -242,16 +236,14 @@ def _made(
     module = task.module(job.size)
     torch.manual_seed(_SEED)
     model = module.Model(*module.get_init_inputs())
-    if turn is not None:
-        turn.enter()
+    turn.enter()
     try:
         model = model.to(device=device, dtype=dtype).train(train)
         inputs = task.draw_inputs(job.size, _SEED, 0, device, dtype)
         settle(device)
         return model, inputs
     finally:
-        if turn is not None:
-            turn.leave()
+        turn.leave()
 
 
 def _call(model: torch.nn.Module, inputs: list[Any], kind: str, turn: _Turn) -> Callable[[], Any]:
