@@ -218,7 +218,7 @@ class _Book:
     def add_lost(self, job: BaselineJob, lost: Lost) -> None:
         """Notes that the process that had a job is gone."""
         blank = blank_record(job, self._setting)
-        self.add([dataclasses.replace(blank, kind=k, error=lost.why) for k in job.kinds])
+        self.add([dataclasses.replace(blank, kind=k, error=lost.why) for k in job.recorded])
 
 
 class _Told:
@@ -259,13 +259,22 @@ def _jobs(
     jobs, present = [], 0
     for id_ in options.tasks or ids():
         task = get(id_)
-        missing = set(options.kinds) - have.get((id_, source_digest(task, options.size)), set())
+        key = (id_, source_digest(task, options.size))
+        missing = set(options.kinds) - have.get(key, set())
         if not missing:
             present += 1
             continue
         kinds = tuple(kind for kind in KINDS if kind in missing or kind == "eager")
         jobs.append(
-            BaselineJob(id_, options.size, options.protocol, options.precision, kinds, True)
+            BaselineJob(
+                id_,
+                options.size,
+                options.protocol,
+                options.precision,
+                kinds,
+                timed=True,
+                anchored="eager" not in missing and "eager" in have.get(key, ()),
+            )
         )
     return jobs, present
 

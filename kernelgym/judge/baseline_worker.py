@@ -70,6 +70,7 @@ class BaselineJob:
         precision: The precision class.
         kinds: Which of `baseline_store.KINDS` to time, eager among them.
         timed: Whether to measure; otherwise it is compiled and no more.
+        anchored: Whether eager is timed for the others' ratios alone, and has a record already.
     """
 
     task: str
@@ -78,6 +79,12 @@ class BaselineJob:
     precision: str
     kinds: tuple[str, ...]
     timed: bool
+    anchored: bool = False
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The kinds that get a record."""
+        return tuple(kind for kind in self.kinds if not (self.anchored and kind == "eager"))
 
 
 @dataclasses.dataclass
@@ -176,7 +183,7 @@ def measure(job: BaselineJob, bench: Bench) -> list[BaselineRecord]:
         try:
             model, inputs = _made(job, task, bench.device, turn)
         except Exception as error:
-            return [_failed(blank, kind, error, task, job) for kind in job.kinds]
+            return [_failed(blank, kind, error, task, job) for kind in job.recorded]
         calls: dict[str, Callable[[], Any]] = {}
         for kind in job.kinds:
             began = time.monotonic()
@@ -301,7 +308,7 @@ def _timed(
             del calls[kind]
             errors[kind] = _said(error)
     if not calls:
-        return [_failed(blank, kind, errors[kind], task, job) for kind in job.kinds]
+        return [_failed(blank, kind, errors[kind], task, job) for kind in job.recorded]
     sides = {kind: functools.partial(bench.seconds_of, call) for kind, call in calls.items()}
     began = time.monotonic()
     for side in sides.values():
@@ -312,7 +319,7 @@ def _timed(
     batches = timing.take_turns(sides, planned, rng, between=log.read)
     clock = dict(log.summary()).get("sm_median")
     records = []
-    for kind in job.kinds:
+    for kind in job.recorded:
         if kind not in batches:
             records.append(_failed(blank, kind, errors[kind], task, job))
             continue

@@ -187,6 +187,7 @@ def test_a_build_goes_on_where_it_was(gpu, tmp_path):
     gpu.ran.clear()
     build(options(tmp_path, tasks=("L1/19",), kinds=("eager", "compile", "compile_max_autotune")))
     assert gpu.ran[-1].kinds == ("eager", "compile_max_autotune")
+    assert gpu.ran[-1].recorded == ("compile_max_autotune",)
     gpu.ran.clear()
     assert build(options(tmp_path, again=True)).measured == 4
     assert len(read_records(tmp_path / "store.jsonl")) == 5
