@@ -163,6 +163,8 @@ def _facts(verdict: Verdict, least_bytes: int | None) -> list[tuple[str, Text]]:
                 add(f"  against {name}", row)
         if timing.light_fraction is not None:
             add("speed of light", f"{timing.light_fraction:.1%} of what physics allows")
+        for note in timing.notes:
+            add("note", printable(note))
     if verdict.coverage is not None:
         share = verdict.coverage
         add(

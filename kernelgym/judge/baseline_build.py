@@ -1,15 +1,15 @@
 """Measuring the baselines of many tasks on this machine's GPU: two rounds, and a file that grows.
 
 In the first round many processes compile all tasks side by side, which fills the compilers' caches
-on disk. In the second few processes take the tasks out of those caches and measure them, one after
-another under the GPU's lock. Records are appended as they come, so that a build that was stopped
+on disk; meanwhile the GPU, which has nothing else to do, chooses among kernels' configurations, for
+one process at a time. In the second few processes take the tasks out of those caches and measure
+them, one after another under the GPU's lock. Records are appended as they come, so that a build that was stopped
 goes on where it was.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import pathlib
 import time
@@ -43,10 +43,10 @@ from kernelgym.toolchain.cache import default_cache_root
 __all__ = ["BuildOptions", "BuildSummary", "build", "sample"]
 
 # Bytes on the GPU of a process itself, and of a task's pass beside what its facts say.
-_PROCESS_BYTES = 1.2e9
-_COMPILING_FACTOR, _TIMING_FACTOR = 1.3, 3.0
+_PROCESS_BYTES = 2.5e9
+_PASS_FACTOR = 1.5
 _USABLE = 0.9
-_TIMERS = 3
+_TIMERS = 4
 # The first round may take this part of a limit: what is not compiled by then is compiled later.
 _FIRST_ROUND = 0.5
 
@@ -159,7 +159,7 @@ def build(
         crew.run(
             [dataclasses.replace(job, timed=False) for job in _slow_first(to_compile)],
             _Told(progress, "compiling", len(to_compile)),
-            cost=functools.partial(_cost, factor=_COMPILING_FACTOR),
+            cost=_cost,
             budget=room,
             job_seconds=options.task_seconds,
             until=until and began + _FIRST_ROUND * (until - began),
@@ -170,7 +170,7 @@ def build(
         unfinished = crew.run(
             jobs,
             told,
-            cost=functools.partial(_cost, factor=_TIMING_FACTOR),
+            cost=_cost,
             budget=room,
             job_seconds=options.task_seconds,
             until=until,
@@ -218,7 +218,7 @@ class _Book:
     def add_lost(self, job: BaselineJob, lost: Lost) -> None:
         """Notes that the process that had a job is gone."""
         blank = blank_record(job, self._setting)
-        self.add([dataclasses.replace(blank, kind=k, error=lost.why) for k in job.kinds])
+        self.add([dataclasses.replace(blank, kind=k, error=lost.why) for k in job.recorded])
 
 
 class _Told:
@@ -259,13 +259,22 @@ def _jobs(
     jobs, present = [], 0
     for id_ in options.tasks or ids():
         task = get(id_)
-        missing = set(options.kinds) - have.get((id_, source_digest(task, options.size)), set())
+        key = (id_, source_digest(task, options.size))
+        missing = set(options.kinds) - have.get(key, set())
         if not missing:
             present += 1
             continue
         kinds = tuple(kind for kind in KINDS if kind in missing or kind == "eager")
         jobs.append(
-            BaselineJob(id_, options.size, options.protocol, options.precision, kinds, True)
+            BaselineJob(
+                id_,
+                options.size,
+                options.protocol,
+                options.precision,
+                kinds,
+                timed=True,
+                anchored="eager" not in missing and "eager" in have.get(key, ()),
+            )
         )
     return jobs, present
 
@@ -275,6 +284,6 @@ def _slow_first(jobs: Sequence[BaselineJob]) -> list[BaselineJob]:
     return sorted(jobs, key=lambda job: -get(job.task).level)
 
 
-def _cost(job: BaselineJob, factor: float) -> float:
+def _cost(job: BaselineJob) -> float:
     """GPU bytes that a process with this job takes."""
-    return _PROCESS_BYTES + factor * get(job.task).facts(job.size).memory_bytes
+    return _PROCESS_BYTES + _PASS_FACTOR * get(job.task).facts(job.size).memory_bytes

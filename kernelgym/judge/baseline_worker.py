@@ -1,9 +1,9 @@
 """One reference timed in eager mode and compiled, by a process that does this for task after task.
 
-`baselines build` starts some of these processes (`serve`). In the first round they only compile,
-many at a time, so that Inductor's and Triton's caches on disk are warm; nothing of what they
-compile runs. In the second round each task is compiled once more, out of those caches, and then
-measured while nothing else runs on the GPU.
+`baselines build` starts some of these processes (`serve`). In the first round they compile, many at a
+time, and run what they have compiled once, one at a time, so that Inductor's and Triton's caches on
+disk hold the kernels and the choice among their configurations. In the second round each task is
+compiled once more, out of those caches, and then measured while nothing else runs on the GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import filelock
 import torch
@@ -59,10 +59,6 @@ _COMPILERS = 14  # of those that max-autotune may run at a time
 _DIGITS = 3
 
 
-class _OnlyCompiled(Exception):
-    """Ends a forward pass once its first graph has been compiled."""
-
-
 @dataclasses.dataclass(frozen=True)
 class BaselineJob:
     """What one process is asked to do next.
@@ -74,6 +70,7 @@ class BaselineJob:
         precision: The precision class.
         kinds: Which of `baseline_store.KINDS` to time, eager among them.
         timed: Whether to measure; otherwise it is compiled and no more.
+        anchored: Whether eager is timed for the others' ratios alone, and has a record already.
     """
 
     task: str
@@ -82,6 +79,12 @@ class BaselineJob:
     precision: str
     kinds: tuple[str, ...]
     timed: bool
+    anchored: bool = False
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The kinds that get a record."""
+        return tuple(kind for kind in self.kinds if not (self.anchored and kind == "eager"))
 
 
 @dataclasses.dataclass
@@ -141,25 +144,24 @@ def serve(connection: Connection, index: int, folder: str, log: str) -> None:
             torch._dynamo.reset()
             gc.collect()
             torch.cuda.empty_cache()
-            torch.cuda.synchronize()  # a context that a failed kernel has broken ends the process
+            # A context that a failed kernel has broken ends the process; the next job goes elsewhere.
+            torch.cuda.synchronize()
 
 
 def warm(job: BaselineJob, bench: Bench) -> list[BaselineRecord]:
-    """Compiles a task's first graph into the caches on disk and runs nothing of it.
+    """Compiles a task, and runs it once in turn, which chooses among its kernels' configurations.
 
     What goes wrong here goes wrong again when it is measured, and is recorded then.
     """
-
-    def compiled_only(graph: torch.fx.GraphModule, example: list[Any]) -> Callable[..., Any]:
-        _inductor(graph, example)
-        raise _OnlyCompiled
-
-    try:
-        with arithmetic(job.precision), torch.no_grad():
-            model, inputs = _made(job, get(job.task), bench.device)
-            torch.compile(model, backend=compiled_only)(*inputs)
-    except Exception as error:
-        if not _caused_by(error, _OnlyCompiled):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(arithmetic(job.precision))
+        turn = _Turn(bench)
+        stack.callback(turn.leave)
+        try:
+            model, inputs = _made(job, get(job.task), bench.device, turn)
+            _call(model, inputs, "compile", turn)()
+            settle(bench.device)
+        except Exception as error:
             print(f"{job.task}: not compiled beforehand: {_said(error)}", flush=True)
     return []
 
@@ -181,7 +183,7 @@ def measure(job: BaselineJob, bench: Bench) -> list[BaselineRecord]:
         try:
             model, inputs = _made(job, task, bench.device, turn)
         except Exception as error:
-            return [_failed(blank, kind, error, task, job) for kind in job.kinds]
+            return [_failed(blank, kind, error, task, job) for kind in job.recorded]
         calls: dict[str, Callable[[], Any]] = {}
         for kind in job.kinds:
             began = time.monotonic()
@@ -230,7 +232,7 @@ class _Turn:
 
 
 def _made(
-    job: BaselineJob, task: Task, device: torch.device, turn: _Turn | None = None
+    job: BaselineJob, task: Task, device: torch.device, turn: _Turn
 ) -> tuple[torch.nn.Module, list[Any]]:
     """The reference and its inputs, on the GPU. Values matter little here: none is checked.
 
@@ -241,19 +243,18 @@ def _made(
     module = task.module(job.size)
     torch.manual_seed(_SEED)
     model = module.Model(*module.get_init_inputs())
-    if turn is not None:
-        turn.enter()
+    turn.enter()
     try:
         model = model.to(device=device, dtype=dtype).train(train)
         inputs = task.draw_inputs(job.size, _SEED, 0, device, dtype)
         settle(device)
         return model, inputs
     finally:
-        if turn is not None:
-            turn.leave()
+        turn.leave()
 
 
 def _call(model: torch.nn.Module, inputs: list[Any], kind: str, turn: _Turn) -> Callable[[], Any]:
+    called: Callable[..., Any] = model
     if kind != "eager":
 
         def backend(graph: torch.fx.GraphModule, example: list[Any]) -> Callable[..., Any]:
@@ -268,11 +269,11 @@ def _call(model: torch.nn.Module, inputs: list[Any], kind: str, turn: _Turn) -> 
 
             return run
 
-        model = torch.compile(model, backend=backend)
+        called = torch.compile(model, backend=backend)
 
     def forward() -> Any:
         with torch.no_grad():
-            return model(*inputs)
+            return called(*inputs)
 
     return forward
 
@@ -285,9 +286,9 @@ def _inductor(
     from torch._inductor.compile_fx import compile_fx
 
     if not mode:
-        return compile_fx(graph, example)  # type: ignore[no-any-return, unused-ignore]
+        return cast("Callable[..., Any]", compile_fx(graph, example))
     patches = {**list_mode_options(mode), "compile_threads": _COMPILERS}
-    return compile_fx(graph, example, config_patches=patches)  # type: ignore[no-any-return, unused-ignore]
+    return cast("Callable[..., Any]", compile_fx(graph, example, config_patches=patches))
 
 
 def _timed(
@@ -307,7 +308,7 @@ def _timed(
             del calls[kind]
             errors[kind] = _said(error)
     if not calls:
-        return [_failed(blank, kind, errors[kind], task, job) for kind in job.kinds]
+        return [_failed(blank, kind, errors[kind], task, job) for kind in job.recorded]
     sides = {kind: functools.partial(bench.seconds_of, call) for kind, call in calls.items()}
     began = time.monotonic()
     for side in sides.values():
@@ -318,7 +319,7 @@ def _timed(
     batches = timing.take_turns(sides, planned, rng, between=log.read)
     clock = dict(log.summary()).get("sm_median")
     records = []
-    for kind in job.kinds:
+    for kind in job.recorded:
         if kind not in batches:
             records.append(_failed(blank, kind, errors[kind], task, job))
             continue

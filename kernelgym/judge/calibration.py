@@ -19,7 +19,7 @@ from kernelgym.judge.gpus import gpu_model, with_bandwidth
 from kernelgym.judge.physics import DeviceModel
 from kernelgym.judge.timing import UNCALIBRATED, Spread, SpreadPoint
 
-__all__ = ["Calibration", "Ceilings", "Run", "light_model", "load", "save", "spread_of"]
+__all__ = ["Calibration", "Ceilings", "Run", "light_model", "load", "save", "shipped", "spread_of"]
 
 # What is slower than this is no ceiling but a disturbed measurement: the data sheet stands then.
 _LEAST_OF_PEAK = 0.5
@@ -109,10 +109,17 @@ def load(device: str, folder: pathlib.Path | None = None) -> Calibration | None:
     Raises:
         RecordError: A file is not a calibration's.
     """
+    own = (folder or user_folder()) / f"{device_slug(device)}.json"
+    return _decode(own.read_bytes(), str(own)) if own.is_file() else shipped(device)
+
+
+def shipped(device: str) -> Calibration | None:
+    """The record of a card that comes with kernelgym, or None.
+
+    Raises:
+        RecordError: The file is not a calibration's.
+    """
     name = f"{device_slug(device)}.json"
-    own = (folder or user_folder()) / name
-    if own.is_file():
-        return _decode(own.read_bytes(), str(own))
     file = importlib.resources.files("kernelgym.judge") / "data" / "devices" / name
     return _decode(file.read_bytes(), name) if file.is_file() else None
 

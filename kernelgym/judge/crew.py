@@ -1,4 +1,7 @@
-"""Processes that work through a list of jobs; one that dies or hangs costs its job and no other."""
+"""Processes that work through a list of jobs; one that dies or hangs costs its job and no other.
+
+A job is given up when a process that has done nothing else has died of it.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,7 @@ class _Worker(Generic[JobT]):
     cost: float = 0.0
     began: float = 0.0
     alone: bool = True
+    served: int = 0
 
 
 class Crew(Generic[JobT]):
@@ -90,15 +94,20 @@ class Crew(Generic[JobT]):
         Returns:
             How many jobs were not finished in time.
         """
-        pending, alone = list(jobs), []
+        pending = list(jobs)
+        alone: list[JobT] = []
         while pending or alone or self._busy():
             if until is not None and time.monotonic() > until:
                 break
             self._assign(pending, alone, cost, budget)
             for worker in self._ready():
                 job, single = self._taken(worker)
-                if done(job, self._result(worker), single):
+                result = self._result(worker)
+                if isinstance(result, Lost) and worker.served:
+                    pending.insert(0, job)  # it may have died of the job before
+                elif done(job, result, single):
                     alone.append(job)
+                worker.served += 1
             for worker in self._busy():
                 if time.monotonic() - worker.began > job_seconds:
                     job, single = self._taken(worker)

@@ -14,8 +14,10 @@ from kernelgym.judge.protocol import KernelTime
 
 __all__ = ["CacheFlush", "profiled_call", "timed_call"]
 
-# A tenth of a millisecond at 2 GHz: with the flush, some times what a forward takes to launch.
-_LEAD_CYCLES = 200_000
+# A fifth of a millisecond at 2 GHz: some times what a Python forward takes to launch a kernel.
+_LEAD_CYCLES = 400_000
+# What the host takes to see that a GPU with nothing to do has nothing to do, and some more.
+_TRAILING_SECONDS = 1e-4
 
 
 class CacheFlush:
@@ -23,7 +25,7 @@ class CacheFlush:
 
     Half of it is written, then the other half read: the write-backs of the first are over when the
     second has been read. Lines that a program has had set aside for itself (a persisting access
-    window) would survive both, so the driver is first told to make them ordinary ones.
+    window) would survive both, so `release` first makes them ordinary ones.
 
     Args:
         device: The GPU.
@@ -34,9 +36,14 @@ class CacheFlush:
         self._device = device
         self.nbytes = nbytes
 
+    def release(self) -> None:
+        """Makes what this process has had set aside in L2 as easy to displace as the rest."""
+        if self._device.type == "cuda":
+            # A card without such lines refuses, and needs none of it.
+            _driver().cuCtxResetPersistingL2Cache()
+
     def __call__(self) -> None:
         """Queues the flush on the current stream."""
-        _reset_persisting_lines()
         written, read, total = self._memory
         written.zero_()
         torch.sum(read, dim=0, out=total)
@@ -58,7 +65,9 @@ def timed_call(
     """Calls once between two events of the current stream, with nothing of use left in L2.
 
     The GPU waits, then flushes, so that the host is ahead by the time the call's first kernel can
-    start: what a launch costs the host is not counted, unless it takes longer than that.
+    start: what a launch costs the host is not counted, unless it takes longer than that. Work that
+    the call leaves on another stream, which the second event does not wait for, is added by the
+    host's clock where it takes longer than a tenth of a millisecond.
 
     Args:
         call: What to time.
@@ -72,6 +81,7 @@ def timed_call(
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     with torch.no_grad():
         torch.cuda.synchronize(device)
+        flush.release()  # before the wait: it may itself wait for the GPU
         torch.cuda._sleep(_LEAD_CYCLES)
         flush()
         start.record()
@@ -79,8 +89,12 @@ def timed_call(
         result = call()
         host_seconds = time.perf_counter() - began
         end.record()
+    end.synchronize()
+    ended = time.perf_counter()
     torch.cuda.synchronize(device)
-    return result, start.elapsed_time(end) * 1e-3, host_seconds
+    trailing = time.perf_counter() - ended
+    seconds = start.elapsed_time(end) * 1e-3
+    return result, seconds + (trailing if trailing > _TRAILING_SECONDS else 0.0), host_seconds
 
 
 def profiled_call(
@@ -109,6 +123,6 @@ def profiled_call(
     return times, tuple(event.name for event in events if not event.name.startswith(_COPIES))
 
 
-def _reset_persisting_lines() -> None:
-    # A card without such lines refuses, and needs none of it.
-    ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache()
+@functools.cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")  # which torch has loaded

@@ -25,11 +25,15 @@ class Clocks:
     Args:
         library: The module `pynvml`, initialised.
         handle: Its handle of the GPU.
+
+    Attributes:
+        error: What a reading raises that this GPU or driver does not give.
     """
 
     def __init__(self, library: ModuleType | Any, handle: Any) -> None:
         self._library = library
         self._handle = handle
+        self.error: type[Exception] = library.NVMLError
 
     def multiprocessor_mhz(self) -> float:
         """The multiprocessors' clock now."""
@@ -68,7 +72,7 @@ class ClockLog:
             self.readings.append(self.clocks.multiprocessor_mhz())
             for name in self.clocks.throttling():
                 self.throttled[name] = self.throttled.get(name, 0) + 1
-        except RuntimeError:  # pynvml's NVMLError
+        except self.clocks.error:
             self.clocks = None
 
     def summary(self) -> tuple[tuple[str, float], ...]:

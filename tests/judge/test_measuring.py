@@ -276,6 +276,8 @@ def test_less_arithmetic_than_the_references_is_measured_by_its_traffic(bench):
 
 
 class FakeClocks:
+    error = RuntimeError
+
     def __init__(self, reasons):
         self._reasons = iter(reasons)
         self._mhz = 1980.0

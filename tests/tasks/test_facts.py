@@ -161,3 +161,14 @@ def test_facts_allocate_nothing_and_leave_the_generator_alone():
     facts = tasks.get("L1/6").facts("full")
     assert facts.min_bytes > GIGABYTE
     assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("id_", "part"), [("L1/67", 1.0), ("L1/1", 0.0), ("L1/19", None), ("L3/9", 0.9997)]
+)
+def test_convolutions_are_counted_apart_from_products(id_, part):
+    facts = tasks.get(id_).facts("full")
+    if part is None:
+        assert facts.flops == facts.convolution_flops == 0
+    else:
+        assert facts.convolution_flops / facts.flops == pytest.approx(part, abs=1e-4)
