@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
+import socket
 import types
 from collections.abc import Callable
 from typing import Any
@@ -183,6 +184,28 @@ def test_without_the_library_the_note_says_what_brings_it(
 ) -> None:
     monkeypatch.setattr(hardware_counters, "find_cupti", lambda: None)
     assert "pip install nvidia-cuda-cupti" in ask(None)
+
+
+def test_what_is_counted_comes_through_the_channel() -> None:
+    ends = socket.socketpair()
+    grader, candidate = map(protocol.Channel, ends)
+    said = protocol.Counted(
+        (protocol.CountedLaunch("gemm", (1.0, None, 2.0)),), False, (("run", 0.5),)
+    )
+    candidate.reply(said)
+    assert grader.answer(5.0) == said
+    # JSON has no numbers that are none.
+    candidate.reply(counted(protocol.CountedLaunch("gemm", (math.nan, math.inf))))
+    assert grader.answer(5.0) == counted(protocol.CountedLaunch("gemm", (None, None)))
+    payload = b'{"type":"Counted","launches":[{"name":"gemm","values":["many"]}],"complete":true}'
+    ends[1].sendall(len(payload).to_bytes(8, "little") + payload)
+    with pytest.raises(protocol.CandidateGone, match="expected an answer"):
+        grader.answer(5.0)
+    command = protocol.Count((1,), 7, PLAN)
+    grader.command(command)
+    assert candidate.next_command() == (command, ())
+    grader.close()
+    candidate.close()
 
 
 # --- the session -----------------------------------------------------------------------------
