@@ -6,6 +6,7 @@ once. They tell whether the compiler used tensor cores, 16-byte loads or local m
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -126,7 +127,8 @@ def summarise_build(
     key = hashlib.sha256(f"sass 1 {nvdisasm} {build.key}".encode()).hexdigest()
     entry = cache.get(key)
     if entry is not None:
-        return msgspec.json.decode((entry / _FILE).read_bytes(), type=tuple[SassSummary, ...])
+        with contextlib.suppress(FileNotFoundError):  # Dropped meanwhile: made again.
+            return msgspec.json.decode((entry / _FILE).read_bytes(), type=tuple[SassSummary, ...])
     deadline = time.monotonic() + _WALL_SECONDS
     found: list[SassSummary] = []
     with tempfile.TemporaryDirectory(prefix="kernelgym-") as folder:
@@ -145,7 +147,11 @@ def _images(build: BuildResult, folder: str, deadline: float, protection: str) -
     """Paths of a build's cubins; those inside a library are copied into the folder first."""
     for number, library in enumerate(map(Path, dict(build.libraries).values())):
         yield from map(str, sorted(library.parent.glob(f"{library.name.split('.')[0]}.*.cubin")))
-        if _DEVICE_CODE not in library.read_bytes():
+        try:
+            linked = _DEVICE_CODE in library.read_bytes()
+        except FileNotFoundError:  # Dropped from the cache meanwhile.
+            continue
+        if not linked:
             continue
         cuobjdump = find_disassembler("cuobjdump")
         if cuobjdump is None:

@@ -120,6 +120,7 @@ def test_a_summary_is_kept_and_a_failure_is_not(
     assert summarise_build(made, cache) == found
     failed = BuildResult("0" * 64, "compile_error", "fast")
     assert summarise_build(failed, cache) == ()
+    assert summarise_build(build(tmp_path / "dropped.so", "1" * 64), cache) == ()
 
 
 def test_without_the_tools_there_is_no_summary(
