@@ -1,13 +1,14 @@
 """Tries the hardware counters and the counter of energy of the GPU at hand, step by step.
 
-    python benchmarks/gpu_counters.py OUT.json [--only STEP ...]
+    python benchmarks/gpu_counters.py OUT.json [--only STEP ...] [--budget SECONDS]
 
 Every step runs in a process of its own under a time limit, so that none takes the others with it;
 what is known so far is in OUT.json at any time. Steps: `environment` (what is there, and who may
-count), `plain` (counters of kernels whose counts are known by hand, in a plain process), `order`
-(activities before and after counters), `confined` (the same under each level of protection),
-`judge` (a verdict with and without counters, phase by phase), `energy` (how often the counter of
-energy moves, and joules of a verdict). About a minute and a half in all.
+count), `plain` (counters of kernels whose counts are known by hand, in a plain process), `judge`
+(a verdict with and without counters, phase by phase, and what its machine code is made of),
+`confined` (counters under each level of protection), `order` (activities before and after
+counters), `energy` (how often the counter of energy moves, and joules of a verdict). All of it ends
+within the budget, two minutes by default: what comes last then gets less, or nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from collections.abc import Iterator
 from typing import Any
 
 STEPS = {
-    "environment": 30,
-    "plain": 60,
-    "order": 45,
-    "confined": 60,
-    "judge": 120,
-    "energy": 60,
+    "environment": 20,
+    "plain": 30,
+    "judge": 50,
+    "confined": 30,
+    "order": 15,
+    "energy": 40,
 }
+_LEAST_SECONDS = 5.0
 
 KERNELS = r"""
 extern "C" __global__ void copy_coalesced(const float* x, float* y, int n) {
@@ -199,29 +201,14 @@ def judge() -> Iterator[dict[str, Any]]:
 
     found: dict[str, Any] = {}
     base = JudgeConfig(device="cuda", size="small", baselines=("eager",))
-    for size in ("small", "full"):
-        for counters in (False, True):
-            config = dataclasses.replace(base, size=size, counters=counters)
-            with Judge(config) as one:
-                runs = found[f"{size}, counters {'on' if counters else 'off'}"] = []
-                for _ in range(3):
-                    began = time.perf_counter()
-                    verdict = one.evaluate("L1/19", _relu(secrets.token_hex(4)))
-                    runs.append(
-                        {
-                            "wall": time.perf_counter() - began,
-                            "outcome": str(verdict.outcome),
-                            "message": verdict.message,
-                            "seconds": dict(verdict.seconds),
-                            "peak_memory": verdict.peak_memory,
-                            "peak_memory_eager": verdict.peak_memory_eager,
-                            "protections": verdict.provenance.protections,
-                        }
-                    )
-                    if verdict.counters is not None:
-                        runs[-1]["counters"] = dataclasses.asdict(verdict.counters)
-                    if verdict.build is not None:
-                        runs[-1]["build"] = dataclasses.asdict(verdict.build)
+    for size, counters, times in (("small", True, 2), ("small", False, 2), ("full", True, 1)):
+        config = dataclasses.replace(base, size=size, counters=counters)
+        with Judge(config) as one:
+            runs = found[f"{size}, counters {'on' if counters else 'off'}"] = []
+            for _ in range(times):
+                source = _relu(secrets.token_hex(4))
+                for state in ("cold", "warm"):
+                    runs.append({"state": state, **_judged(one, source)})
                     yield found
 
 
@@ -277,6 +264,27 @@ def energy() -> Iterator[dict[str, Any]]:
 
 
 # --- helpers ---------------------------------------------------------------------------------
+
+
+def _judged(judge: Any, source: str) -> dict[str, Any]:
+    import dataclasses
+
+    from kernelgym.feedback import render_feedback
+
+    began = time.perf_counter()
+    verdict = judge.evaluate("L1/19", source)
+    return {
+        "wall": time.perf_counter() - began,
+        "outcome": str(verdict.outcome),
+        "message": verdict.message,
+        "seconds": dict(verdict.seconds),
+        "peak_memory": verdict.peak_memory,
+        "peak_memory_eager": verdict.peak_memory_eager,
+        "protections": verdict.provenance.protections,
+        "counters": dataclasses.asdict(verdict.counters) if verdict.counters else None,
+        "build": dataclasses.asdict(verdict.build) if verdict.build else None,
+        "feedback": render_feedback(verdict),
+    }
 
 
 def _relu(nonce: str) -> str:
@@ -407,6 +415,7 @@ def main() -> None:
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--only", nargs="+", choices=tuple(STEPS), default=tuple(STEPS))
     parser.add_argument("--step", choices=tuple(STEPS))
+    parser.add_argument("--budget", type=float, default=120.0, help="seconds in all")
     arguments = parser.parse_args()
     if arguments.step:
         # The parent's time limit may end this process: what it has started goes with it.
@@ -420,15 +429,21 @@ def main() -> None:
             arguments.out.write_text(json.dumps(found, default=str))
         return
     results: dict[str, Any] = {"started": time.strftime("%Y-%m-%d %H:%M:%S")}
+    deadline = time.monotonic() + arguments.budget
     for step in arguments.only:
         began = time.monotonic()
+        limit = min(STEPS[step], deadline - began)
+        if limit < _LEAST_SECONDS:
+            results[step] = {"status": "no time left"}
+            arguments.out.write_text(json.dumps(results, indent=1))
+            continue
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "found.json"
             command = [sys.executable, __file__, str(file), "--step", step]
             try:
                 done = subprocess.run(
                     command,
-                    timeout=STEPS[step],
+                    timeout=limit,
                     capture_output=True,
                     text=True,
                     check=False,

@@ -42,7 +42,8 @@ class JudgeConfig:
         precision: Which arithmetic counts as honest: `"default"` (PyTorch's own), `"ieee"`,
             `"tf32"`, `"fp16"` or `"bf16"`.
         baselines: What a time is compared with.
-        counters: Whether to count memory traffic, bank conflicts and the like.
+        counters: Whether to count memory traffic, bank conflicts and the like, and on a GPU to say
+            what the kernels' machine code is made of.
         draws: Number of input draws in the correctness check, at least 1.
         seed: Seeds everything that is drawn. `None` draws a fresh secret salt for each verdict.
         build_timeout: Wall-clock limit of one build, in seconds.

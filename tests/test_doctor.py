@@ -12,7 +12,8 @@ from kernelgym import doctor
 from kernelgym.cli import app
 from kernelgym.cli.exits import Exit
 from kernelgym.doctor import Finding, fit
-from kernelgym.toolchain import cache, cuda, sandbox
+from kernelgym.judge import cupti, range_profiler
+from kernelgym.toolchain import cache, cuda, sandbox, sass
 
 
 def test_this_machine_can_judge() -> None:
@@ -24,6 +25,7 @@ def test_this_machine_can_judge() -> None:
     assert {"Python", "torch", "g++", "emulator", "GPU", "nvcc", "GPU judging", "cache"} <= set(
         findings
     )
+    assert {"counters", "machine code", "energy"} <= set(findings)
     assert {f"confinement {level}" for level in ("basic", "standard", "hardened")} <= set(findings)
     for one in findings.values():
         assert one["status"] in ("ok", "optional")
@@ -113,3 +115,47 @@ def test_weaker_confinement_says_what_lacks_and_why(monkeypatch: pytest.MonkeyPa
     assert "user namespaces" in standard.remedy
     assert "5.13" in standard.remedy
     assert "CONFIG_SECCOMP_FILTER" in hardened.remedy
+
+
+@pytest.mark.parametrize(
+    ("restricted", "capable", "allowed"),
+    [(True, False, False), (True, True, True), (False, False, True), (None, False, True)],
+)
+def test_counters_that_the_driver_keeps_come_with_commands(
+    restricted: bool | None, capable: bool, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cupti, "find_cupti", lambda: "/usr/lib/libcupti.so.13")
+    monkeypatch.setattr(range_profiler, "profiling_restricted", lambda: restricted)
+    monkeypatch.setattr(doctor, "_has_capability", lambda number: capable)
+    found = doctor._counters()
+    assert (found.status == "ok") is allowed
+    if not allowed:
+        assert "ERR_NVGPUCTRPERM" in found.detail
+        for command in (
+            "options nvidia NVreg_RestrictProfilingToAdminUsers=0",
+            "/etc/modprobe.d/",
+            "docker run --cap-add=PERFMON",
+            "Slurm",
+            "dcgmi profile --pause",
+        ):
+            assert command in found.remedy
+
+
+def test_what_counts_nothing_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cupti, "find_cupti", lambda: None)
+    assert doctor._counters().remedy.endswith("-m pip install nvidia-cuda-cupti")
+    monkeypatch.setattr(sass, "find_disassembler", lambda name="nvdisasm": None)
+    assert "kernelgym[cuda]" in doctor._machine_code().remedy
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    assert doctor._energy().remedy.endswith("-m pip install nvidia-ml-py")
+
+
+def test_privileges_are_read_from_the_kernel() -> None:
+    effective = next(
+        int(line.split()[1], 16)
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("CapEff")
+    )
+    for number in (0, 21, 38):
+        assert doctor._has_capability(number) is bool(effective >> number & 1)
+    assert not doctor._has_capability(63)

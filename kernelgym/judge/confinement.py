@@ -36,8 +36,8 @@ def candidate_policy(
 
     It reads Python, torch, kernelgym and its builds, writes its scratch folder, starts threads but
     no processes, and has no network. Where the GPU's driver lets only the privileged count, that
-    privilege alone is left to it when counters are asked for. `memory_bytes` is what it may take beyond what the process
-    has mapped already when it is confined.
+    privilege alone is left to it when counters are asked for. `memory_bytes` is what it may take
+    beyond what the process has mapped already when it is confined.
 
     Args:
         config: Gives the level, and the limits on time and memory.

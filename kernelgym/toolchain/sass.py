@@ -6,6 +6,7 @@ once. They tell whether the compiler used tensor cores, 16-byte loads or local m
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -36,26 +37,26 @@ _INSTRUCTION = re.compile(
 _WIDE = re.compile(r"\.(?:ENL2\.)?(?:128|256)\b")
 _TENSOR = re.compile(r"(?:[A-Z]G?|UTC\w*)MMA")
 _ASYNC = re.compile(r"LDGSTS|UBLKCP|UBLKRED|UTMA(?:LDG|STG|REDG)")
-# The first that matches an opcode's beginning.
+# The first that matches an opcode.
 _CLASSES = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
         ("tensor", _TENSOR.pattern),
         ("async copy", _ASYNC.pattern),
-        ("global memory", r"LDG|STG|LD$|ST$|ATOM|RED|ATOMG"),
-        ("shared memory", r"LDS|STS|ATOMS|STSM"),
+        ("global memory", r"LDG?|STG?|ATOMG?|REDG?"),
+        ("shared memory", r"LDSM?|STSM?|ATOMS|STAS|REDAS"),
         ("local memory", r"LDL|STL"),
-        ("constant", r"LDC|ULDC|LDCU"),
+        ("constant", r"LDCU?|ULDC"),
         ("fp64", r"D(?:ADD|MUL|FMA|MNMX|SETP)"),
-        ("fp16", r"H(?:ADD|MUL|FMA|MNMX|SET)"),
-        ("fp32", r"U?F(?:ADD|MUL|FMA|MNMX|SETP?|SEL|CHK|SWZ)"),
+        ("fp16", r"H(?:ADD|MUL|FMA|MNMX|SETP?)2\w*"),
+        ("fp32", r"U?F(?:ADD|MUL|FMA|MNMX|SET|SEL|CHK|SWZ)\w*"),
         ("special", r"MUFU"),
-        ("conversion", r"U?(?:F2F|F2I|I2F|I2I|F2FP|I2IP|FRND)"),
-        ("control", r"BRA|BRX|JMP|JMX|CALL|RET|EXIT|BSSY|BSYNC|BREAK|WARPSYNC|YIELD|NANOSLEEP"),
-        ("synchronisation", r"BAR|UBAR|MEMBAR|DEPBAR|LDGDEPBAR|SYNCS|ERRBAR|CCTL|FENCE|ARRIVES"),
-        ("exchange", r"SHFL|VOTE|VOTEU|MATCH|REDUX|CREDUX"),
-        ("integer", r"U?(?:I|V|LEA|LOP|SHF|SHL|SHR|POPC|BREV|FLO|BMSK|SGXT|PRMT|ISETP|PLOP)"),
-        ("move", r"U?(?:MOV|SEL|S2R|CS2R|R2|P2R|S2UR|UR)"),
+        ("conversion", r"U?(?:F2FP?|F2I|I2FP?|I2IP?|F2IP|FRND)"),
+        ("control", r"BRXU?|BRA|JMP|JMXU?|CALL|RET|EXIT|BSSY|BSYNC|BREAK|BMOV|WARPSYNC|NANOSLEEP"),
+        ("synchronisation", r"U?BAR|\w*MEMBAR|\w*DEPBAR|SYNCS|ERRBAR|CCTL\w*|FENCE|WARPGROUP\w*"),
+        ("exchange", r"SHFL|VOTEU?|MATCH|C?REDUX"),
+        ("integer", r"U?(?:I\w+|V\w+|LEA|LOP\w+|SH[FLR]|POPC|BREV|FLO|BMSK|SGXT|PRMT|PLOP3)"),
+        ("move", r"U?(?:MOV\w*|SEL|S2U?R|CS2R|R2\w+|P2\w+)"),
     )
 )
 _CLASSES_SHOWN = 6
@@ -126,7 +127,8 @@ def summarise_build(
     key = hashlib.sha256(f"sass 1 {nvdisasm} {build.key}".encode()).hexdigest()
     entry = cache.get(key)
     if entry is not None:
-        return msgspec.json.decode((entry / _FILE).read_bytes(), type=tuple[SassSummary, ...])
+        with contextlib.suppress(FileNotFoundError):  # Dropped meanwhile: made again.
+            return msgspec.json.decode((entry / _FILE).read_bytes(), type=tuple[SassSummary, ...])
     deadline = time.monotonic() + _WALL_SECONDS
     found: list[SassSummary] = []
     with tempfile.TemporaryDirectory(prefix="kernelgym-") as folder:
@@ -145,7 +147,11 @@ def _images(build: BuildResult, folder: str, deadline: float, protection: str) -
     """Paths of a build's cubins; those inside a library are copied into the folder first."""
     for number, library in enumerate(map(Path, dict(build.libraries).values())):
         yield from map(str, sorted(library.parent.glob(f"{library.name.split('.')[0]}.*.cubin")))
-        if _DEVICE_CODE not in library.read_bytes():
+        try:
+            linked = _DEVICE_CODE in library.read_bytes()
+        except FileNotFoundError:  # Dropped from the cache meanwhile.
+            continue
+        if not linked:
             continue
         cuobjdump = find_disassembler("cuobjdump")
         if cuobjdump is None:
@@ -205,7 +211,7 @@ def _summary(name: str, code: Sequence[tuple[str, str]]) -> SassSummary:
 
 
 def _class_of(opcode: str) -> str:
-    return next((name for name, pattern in _CLASSES if pattern.match(opcode)), "other")
+    return next((name for name, pattern in _CLASSES if pattern.fullmatch(opcode)), "other")
 
 
 def _demangled(found: Sequence[SassSummary], folder: str) -> tuple[SassSummary, ...]:
