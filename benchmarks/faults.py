@@ -124,7 +124,7 @@ def faults_of(candidate: str, files: Mapping[str, str]) -> list[Fault]:
                     if new == before:
                         continue
                     line = text.count("\n", 0, begin) + 1
-                    says = f"{_short(before)} -> {_short(new) or 'nothing'}"
+                    says = f"{_short(before)} -> {_short(_precision(new) or new) or 'nothing'}"
                     fault = Fault(candidate, kind, file, begin, stop, new, line, says)
                     found.setdefault((file, begin, stop, new), fault)
     return sorted(found.values(), key=lambda f: (f.file, f.start, f.end, f.says))
@@ -132,11 +132,10 @@ def faults_of(candidate: str, files: Mapping[str, str]) -> list[Fault]:
 
 def sample(faults: Sequence[Fault], count: int, seed: int) -> list[Fault]:
     """At most `count` faults, taken from the kinds in turn, the same ones for the same seed."""
-    draw = random.Random(seed)
     queues = []
-    for kind in KINDS:
+    for number, kind in enumerate(KINDS):
         queue = [fault for fault in faults if fault.kind == kind]
-        draw.shuffle(queue)
+        random.Random(1000 * seed + number).shuffle(queue)
         queues.append(queue)
     taken: list[Fault] = []
     while len(taken) < count and any(queues):
@@ -235,13 +234,16 @@ def _is_comparison(stream: Sequence[Token], index: int) -> bool:
         return False
     if after.text in ("<", ">", "typename", "int", "float", "class", "const", "bool"):
         return False
-    depth = 0
-    for position in range(index, max(index - 40, -1), -1):
+    depth, statement = 0, True  # whether it is still the same statement, looking back
+    for position in range(index, max(index - 60, -1), -1):
         text = stream[position].text
-        if text in (";", "{", "}") and depth == 0:
+        if text in ("{", "}"):
             break
+        statement = statement and text != ";"
         depth += (text == ")") - (text == "(")
-        if text in ("if", "for", "while", "return", "?", "=") and depth <= 0:
+        if text in ("if", "while", "return", "?", "=") and statement and depth <= 0:
+            return True
+        if text == "for" and depth < 0:
             return True
     for position in range(index, min(index + 12, len(stream))):
         if stream[position].text == "?":
@@ -427,6 +429,12 @@ def _host(stream: Sequence[Token], index: int) -> Iterator[Change]:
         plus = next((t for t in inner if t.text == "+"), None)
         if plus is not None and inner[0].text != "(":
             yield "tail", plus.start, stream[index - 1].start, ""
+
+
+def _precision(text: str) -> str:
+    """`the same in tf32` for a value that is cut down to that."""
+    found = [name for name, mask in _MASKS.items() if f"& {mask}" in text]
+    return f"the same in {found[0]}" if found else ""
 
 
 def _short(text: str) -> str:

@@ -37,7 +37,6 @@ from tests.honest.candidates import Control, read
 
 # Kernels of many kinds whose task is small enough to be run a few hundred times on a CPU.
 KERNELS = (
-    "l1_003_three_d_grid",
     "l1_004_split_k_atomics",
     "l1_004_warp_per_row",
     "l1_012_diagonal",
@@ -48,6 +47,7 @@ KERNELS = (
     "l1_023_online_warp",
     "l1_023_shared_reduce",
     "l1_024_cooperative_groups",
+    "l1_025_unrolled",
     "l1_033_batch_norm",
     "l1_035_welford",
     "l1_036_channels_strided",
