@@ -181,7 +181,7 @@ class Campaign:
         )
         if self.prober is None or verdict.reason.startswith("build."):
             return record
-        effect = self.prober.effect(get(control.task), files)
+        effect = self.prober.effect(get(control.task), files, control.files)
         return dataclasses.replace(record, **dataclasses.asdict(effect))
 
 

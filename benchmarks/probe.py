@@ -8,6 +8,7 @@ every output is held against the reference in fp64 with the error budget of `doc
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from kernelgym.config import JudgeConfig
+from kernelgym.errors import UsageError
 from kernelgym.judge import protocol
 from kernelgym.judge.check import Checker
 from kernelgym.judge.correctness import Expected, compare
@@ -79,7 +81,7 @@ class Effect:
     upstream_says: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Case:
     """Inputs and what should come out."""
 
@@ -126,19 +128,26 @@ class Prober:
         """Ends the standby process."""
         self._zygote.close()
 
-    def effect(self, task: Task, files: Mapping[str, str]) -> Effect:
-        """What a candidate does, against its task's reference.
+    def effect(self, task: Task, files: Mapping[str, str], original: Mapping[str, str]) -> Effect:
+        """What a changed candidate does, against its task's reference.
+
+        Args:
+            task: The candidate's task.
+            files: The candidate.
+            original: What it was made from. Inputs on which that is beyond the budget itself (a
+                variance that cancels, say) are left out: they say nothing of the change.
 
         Raises:
             EnvironmentFault: The harness or the reference failed.
         """
+        key = json.dumps([task.id, dict(original)])
         with self._lock:
-            truth = self._truths.get(task.id) or self._work_out(task)
-            self._truths[task.id] = truth
+            truth = self._truths.get(key) or self._work_out(task, original)
+            self._truths[key] = truth
         differs, where = False, ""
         for order in _ORDERS:
             cases = truth.cases if order == 0 else truth.cases[:2]
-            wrong = self._wrong(task, files, truth.reference, cases, order)
+            wrong, _ = self._wrong(task, files, truth.reference, cases, order)
             if wrong:
                 differs, where = True, wrong
                 break
@@ -146,8 +155,8 @@ class Prober:
             return Effect(True, where, None, True, where)  # it never ends for anybody
         elsewhere = None
         if not differs and truth.smaller:
-            elsewhere = bool(self._wrong(task, files, truth.reference, truth.smaller, 0))
-        says = self._wrong(task, files, truth.upstream, truth.upstream_cases, 0)
+            elsewhere = bool(self._wrong(task, files, truth.reference, truth.smaller, 0)[0])
+        says, _ = self._wrong(task, files, truth.upstream, truth.upstream_cases, 0)
         return Effect(differs, where, elsewhere, bool(says), says)
 
     # --- running -----------------------------------------------------------------------------
@@ -159,8 +168,8 @@ class Prober:
         reference: Reference,
         cases: Sequence[_Case],
         order: int,
-    ) -> str:
-        """The first case that comes out wrong, in words, or `""`."""
+    ) -> tuple[str, _Case | None]:
+        """The first case that comes out wrong, in words, or `""`; None where none came out."""
         config = self._upstream if reference.upstream else self._config
         run = _Run(
             task, workspace_files(files), config, self._size, _CPU, self._service, self._zygote
@@ -169,7 +178,25 @@ class Prober:
 
     # --- what should come out ----------------------------------------------------------------
 
-    def _work_out(self, task: Task) -> _Truth:
+    def _honest(
+        self,
+        task: Task,
+        original: Mapping[str, str],
+        reference: Reference,
+        cases: Sequence[_Case],
+    ) -> tuple[_Case, ...]:
+        """The cases on which the original is right."""
+        kept = list(cases)
+        while kept:
+            wrong, case = self._wrong(task, original, reference, kept, 0)
+            if not wrong:
+                break
+            if case is None:
+                raise UsageError(f"{task.id}: expected a correct original, got: {wrong}")
+            kept.remove(case)
+        return tuple(kept)
+
+    def _work_out(self, task: Task, original: Mapping[str, str]) -> _Truth:
         salt = Salt.make(_SEED, task.id)
         reference = Reference(task, self._size, self._config, salt, _CPU)
         cases = []
@@ -188,13 +215,21 @@ class Prober:
             expected = upstream.expected(inputs, draw)
             theirs.append(_Case(f"draw {draw}", inputs, expected))
         smaller = _smaller(reference, cases[0])
-        return _Truth(reference, tuple(cases), smaller, upstream, tuple(theirs))
+        return _Truth(
+            reference,
+            self._honest(task, original, reference, cases),
+            self._honest(task, original, reference, smaller),
+            upstream,
+            tuple(theirs),
+        )
 
 
 class _Run(EmulatedJudgement):
     """One process of a candidate's, uninstrumented, that runs given inputs."""
 
-    def first_wrong(self, checker: Checker, cases: Sequence[_Case], order: int) -> str:
+    def first_wrong(
+        self, checker: Checker, cases: Sequence[_Case], order: int
+    ) -> tuple[str, _Case | None]:
         self._order = order
         try:
             with self._candidate("fast") as candidate:
@@ -206,10 +241,11 @@ class _Run(EmulatedJudgement):
                     for value, expected in zip(got, case.expected, strict=True):
                         result = compare(value, expected)
                         if not result.passed:
-                            return f"{case.name}, order {order}: {result.bad} elements"
+                            says = f"{case.name}, order {order}: {result.bad} elements"
+                            return says, case
         except CheckFailed as error:
-            return f"order {order}: {error.reason}: {error.message}"[:200]
-        return ""
+            return f"order {order}: {error.reason}: {error.message}"[:200], None
+        return "", None
 
     def _setup(self, variant: str, scratch: Any) -> protocol.Setup:
         return dataclasses.replace(super()._setup(variant, scratch), order=self._order)
