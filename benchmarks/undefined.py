@@ -78,7 +78,8 @@ UNDEFINED: dict[str, str] = {
     __shared__ float tile[64];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) tile[threadIdx.x + 100000] = x[i];
-    if (i < n) y[i] = fmaxf(x[i], 0.0f);"""
+    __syncthreads();
+    if (i < n) y[i] = fmaxf(tile[threadIdx.x + 100000], 0.0f);"""
     ),
     "memory_misaligned": _kernel(
         """

@@ -71,9 +71,9 @@ def test_the_screen_finds_something_or_nothing(program, cpp, ruleset, emulated):
 )
 def test_a_deep_program_is_no_crash(piece):
     program = f"import torch\nclass ModelNew:\n    def forward(self, x):\n        {piece * 20_000}"
-    started = time.monotonic()
+    started = time.process_time()
     assert screen((SourceFile("model_new.py", program),), "strict") is None
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 VALUES = st.recursive(

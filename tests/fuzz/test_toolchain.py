@@ -189,10 +189,10 @@ def test_no_accepted_flag_names_a_file_outside(host, device, link):
 )
 def test_a_long_source_takes_no_long_time(piece):
     text = piece * (200_000 // len(piece))
-    started = time.monotonic()
+    started = time.process_time()
     result = rewrite(text)
     assert result.text.count("\n") == text.count("\n")
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_a_long_source_takes_no_long_time(piece):
 )
 def test_a_long_message_takes_no_long_time(piece):
     line = "model_new.py:1:1: error: " + piece * (100_000 // len(piece))
-    started = time.monotonic()
+    started = time.process_time()
     found = parse_compiler_output(
         "\n".join([line] * 50), tool="g++", source_map=SourceMap(FILES), root="/tmp/b"
     )
     expect_sound(found)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
