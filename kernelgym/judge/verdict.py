@@ -315,7 +315,7 @@ def from_json(text: str | bytes) -> Verdict:
         if version != SCHEMA_VERSION:
             raise RecordError(f"schema_version: expected {SCHEMA_VERSION}, got {version}")
         return msgspec.json.decode(text, type=Verdict)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise RecordError(f"expected a verdict as JSON, got: {error}") from error
 
 

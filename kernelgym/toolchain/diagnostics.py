@@ -115,7 +115,7 @@ def parse_python(text: str, *, source_map: SourceMap, root: str = "") -> tuple[D
         elif frame := _TRACEBACK_FRAME.match(line):
             found = reader.place(frame["file"], int(frame["line"]), 0)
             place = found or place
-        elif found is not None and line.strip() and not line.strip(" ^~"):
+        elif found is not None and "^" in line and not line.strip(" ^~"):
             written = source_map.line_text(found.file, found.line)
             place = found._replace(column=_caret_column(line, lines[index - 1], written))
         elif exception is None and line[:1].strip():

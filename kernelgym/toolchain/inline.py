@@ -328,8 +328,17 @@ def _flags(
     flags: Sequence[str] | None, include_paths: str | Sequence[str] | None
 ) -> tuple[str, ...]:
     """A compiler's flags; torch's own include paths are left out, the stand-in replaces them."""
-    own = (path for path in _texts(include_paths) if "torch/include" not in path)
-    return (*(flags or ()), *(f"-I{path}" for path in own))
+    own = (f"-I{path}" for path in _texts(include_paths) if "torch/include" not in path)
+    return tuple(_in_workspace(flag) for flag in (*(flags or ()), *own))
+
+
+def _in_workspace(flag: str) -> str:
+    """`-I/its/own/folder/x` as `-Ix`: a candidate names the folder that its files lie in."""
+    if not flag.startswith("-I/"):
+        return flag
+    folder = pathlib.Path(flag[2:])
+    here = pathlib.Path.cwd()
+    return f"-I{folder.relative_to(here)}" if folder.is_relative_to(here) else flag
 
 
 def _find(source: str, files: Sequence[SourceFile]) -> SourceFile:
