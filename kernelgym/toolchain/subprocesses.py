@@ -12,6 +12,7 @@ import io
 import os
 import re
 import subprocess
+import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,8 @@ def install(build: Callable[[BuildRequest], BuildResult], target: str) -> Callab
 
 class _ToolProcess:
     """A process that has ended by the time it is made, with the interface of `subprocess.Popen`."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(
         self,
