@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.metadata
 import importlib.util
 import re
@@ -79,10 +80,13 @@ def driver_finding(nvcc: str, supported: int | None) -> Finding:
 
 
 def _driver_cuda() -> int | None:
-    if not torch.cuda.is_available():
+    """The CUDA version that the driver supports; None where there is no driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
         return None
-    version: int = torch._C._cuda_getDriverVersion()
-    return version
+    version = ctypes.c_int()
+    return version.value if driver.cuDriverGetVersion(ctypes.byref(version)) == 0 else None
 
 
 def _version(package: str) -> str:
