@@ -67,11 +67,24 @@ def pybind(tmp_path_factory):
     return compile_extension(tmp_path_factory.mktemp("pybind"), "pybind_overhead", flags)
 
 
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "cuda",
+            marks=[
+                pytest.mark.gpu,
+                pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+            ],
+        ),
+    ],
+)
 @pytest.mark.parametrize("function", ["second", "fresh"])
 @pytest.mark.parametrize("extension", ["standin", pytest.param("pybind", marks=pytest.mark.slow)])
-def test_call(benchmark, request, extension, function):
+def test_call(benchmark, request, extension, function, device):
     module, seconds = request.getfixturevalue(extension)
-    a, b = torch.zeros(4, 4), torch.zeros(4, 4)
+    a, b = (torch.zeros(4, 4, device=device) for _ in range(2))
     benchmark.extra_info["build_seconds"] = seconds
     benchmark(getattr(module, function), a, b)
 

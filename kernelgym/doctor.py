@@ -102,7 +102,10 @@ def examine(config: JudgeConfig | None = None) -> tuple[Finding, ...]:
         _energy,
         _cache,
     )
-    return (*(probe() for probe in probes), *_protections(), _judging(config))
+    from kernelgym.ways import ways
+
+    found = [probe() for probe in probes]
+    return (*found, *ways(), *_protections(), _judging(config))
 
 
 def _machine() -> Finding:

@@ -35,7 +35,18 @@ from kernelgym.judge.verdict import (
 )
 from kernelgym.tasks.laws import KINDS, Law
 
-COMMANDS = ("tasks", "show", "evaluate", "watch", "workspace", "run", "report", "doctor", "demo")
+COMMANDS = (
+    "tasks",
+    "show",
+    "evaluate",
+    "watch",
+    "compare",
+    "workspace",
+    "run",
+    "report",
+    "doctor",
+    "demo",
+)
 PROBLEM = Diagnostic("model_new.py", 3, 7, "error", "expected ';'", "  x\n  ^", "g++")
 
 

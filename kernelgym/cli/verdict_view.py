@@ -225,10 +225,10 @@ def _correctness(check: Correctness) -> list[tuple[str, str]]:
 
 
 def _time(time: Measurement) -> str:
-    text = format_seconds(time.median)
+    text = f"{format_seconds(time.median)} {time.source}"
     if time.low < time.high:
         text += f" [{format_seconds(time.low)}, {format_seconds(time.high)}]"
-    return f"{text} {time.source}"
+    return text
 
 
 def _traffic(total: KernelCounters, least: int) -> str:

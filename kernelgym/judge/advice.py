@@ -126,7 +126,7 @@ class _Seen:
         kernels = self.verdict.build.kernels if self.verdict.build is not None else ()
         name = self.hottest.name if self.hottest is not None else ""
         named = [kernel for kernel in kernels if kernel.name.split("<")[0] in name]
-        return (named or [*kernels[:1]] or [None])[0]
+        return next(iter(named or kernels), None)
 
     @property
     def code(self) -> Any:
@@ -134,7 +134,7 @@ class _Seen:
         summaries = getattr(self.verdict.build, "sass", ()) or ()
         name = self.hottest.name if self.hottest is not None else ""
         named = [one for one in summaries if one.name.split("<")[0] in name]
-        return (named or [*summaries[:1]] or [None])[0]
+        return next(iter(named or summaries), None)
 
 
 def advise(

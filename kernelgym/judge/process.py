@@ -29,9 +29,11 @@ __all__ = ["CandidateProcess", "Zygote"]
 
 _START_SECONDS = 120.0
 _END_SECONDS = 5.0
-# Their time is not the candidate's, so their number is limited. An autotuner asks for many tools.
+# Their time is not the candidate's, so their number is limited. An autotuner asks for many tools,
+# each of which takes a fraction of a second.
 _MAX_BUILDS = 32
 _MAX_TOOL_CALLS = 512
+_MAX_TOOL_SECONDS = 300.0
 AnswerT = TypeVar("AnswerT")
 
 
@@ -239,9 +241,7 @@ class CandidateProcess:
             finally:
                 self._left -= time.monotonic() - started
             if isinstance(answer, protocol.BuildAsked):
-                calls = sum(build.outcome is not None for build in self.builds)
-                spent = len(self.builds) - calls >= _MAX_BUILDS or calls >= _MAX_TOOL_CALLS
-                if self._build is None or spent:
+                if self._build is None or self._has_built_enough():
                     raise protocol.CandidateTimeout
                 result = self._build(answer.request)
                 self.builds.append(result)
@@ -252,6 +252,14 @@ class CandidateProcess:
                 raise protocol.CandidateGone(
                     f"expected {expected.__name__}, got {type(answer).__name__}"
                 )
+
+    def _has_built_enough(self) -> bool:
+        tools = [build for build in self.builds if build.outcome is not None]
+        return (
+            len(self.builds) - len(tools) >= _MAX_BUILDS
+            or len(tools) >= _MAX_TOOL_CALLS
+            or sum(build.seconds for build in tools) >= _MAX_TOOL_SECONDS
+        )
 
     def death(self) -> str:
         """How the process ended, for a reader: `"killed by SIGSEGV"`, `"exit status 0"`."""

@@ -62,7 +62,8 @@ class Build:
 
     Attributes:
         path: The way taken: `"emulator"`, `"fast"` (the stand-in for torch's headers), `"torch"`
-            (the real headers), `"nvrtc"`, or `"none"` when nothing was built.
+            (the real headers), `"nvrtc"`, a tool's name where a package calls it (`"ptxas"` for
+            Triton, `"nvcc"` for PyCUDA), or `"none"` when nothing was built.
         why: Why that way was taken, when it was not the first choice.
         cached: Whether every binary came out of the cache.
         key: Content key of the (last) build.

@@ -9,10 +9,10 @@ alone. The same library works with every torch that has the exchange API.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import platform
 import re
 import shutil
+import sys
 import sysconfig
 import threading
 from collections.abc import Iterator, Sequence
@@ -221,8 +221,8 @@ def _toolkit_folders(nvcc: str) -> Iterator[Path]:
     for toolkit in (Path(nvcc).resolve().parent.parent, Path("/usr/local/cuda").resolve()):
         if (toolkit / "include" / "cuda_runtime.h").is_file():
             yield toolkit
-    packages = importlib.util.find_spec("nvidia")
-    places = packages.submodule_search_locations if packages is not None else None
-    for wheels in sorted(folder for place in places or () for folder in Path(place).glob("*")):
-        if (wheels / "include").is_dir() or (wheels / "lib").is_dir():
-            yield wheels
+    # torch's wheels may lie in another environment that this one is layered over.
+    for packages in dict.fromkeys([sysconfig.get_path("purelib"), *filter(None, sys.path)]):
+        for wheels in sorted(Path(packages, "nvidia").glob("*")):
+            if (wheels / "include").is_dir() or (wheels / "lib").is_dir():
+                yield wheels

@@ -81,4 +81,4 @@ def _asked_by_candidate() -> bool:
     frame = sys._getframe(2)
     while frame is not None and "importlib" in frame.f_code.co_filename:
         frame = frame.f_back  # type: ignore[assignment]
-    return frame is None or "site-packages" not in frame.f_code.co_filename
+    return frame is None or "-packages" not in frame.f_code.co_filename

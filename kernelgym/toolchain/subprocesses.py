@@ -12,6 +12,7 @@ import io
 import os
 import re
 import subprocess
+import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,8 @@ def install(build: Callable[[BuildRequest], BuildResult], target: str) -> Callab
 class _ToolProcess:
     """A process that has ended by the time it is made, with the interface of `subprocess.Popen`."""
 
+    __class_getitem__: Any = classmethod(types.GenericAlias)
+
     def __init__(
         self,
         args: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -72,9 +75,8 @@ class _ToolProcess:
         errors: str | None = None,
         **rest: Any,
     ) -> None:
-        words = (
-            [os.fspath(args)] if isinstance(args, (str, os.PathLike)) else [*map(os.fspath, args)]
-        )
+        listed = [args] if isinstance(args, (str, os.PathLike)) else args
+        words = [str(word) for word in listed]
         self.args = args
         self.pid = 0
         self.stdin: Any = io.BytesIO() if stdin == subprocess.PIPE else None

@@ -154,7 +154,7 @@ def run_tool(call: ToolCall, path: str, *, timeout: float, protection: str) -> T
         finished = run_confined(
             [path, *_with_folders(call, roots)],
             cwd=folder,
-            readable=(*roots, *_toolkit(path)),
+            readable=(*roots, *_toolkit(path), *_drivers(call)),
             writable=(folder,),
             wall_seconds=timeout,
             cpu_seconds=int(timeout) + 1,
@@ -200,12 +200,26 @@ def _with_folders(call: ToolCall, roots: Sequence[str]) -> Iterator[str]:
     for word in _joined(call.arguments):
         match = _FOLDER.fullmatch(word)
         folder = Path(os.path.realpath(match["path"])) if match is not None else None
-        if folder is None or any(map(folder.is_relative_to, allowed)):
+        if folder is None or any(map(folder.is_relative_to, allowed)) or _is_drivers(folder):
             yield word
     if call.tool in ("cc", "nvcc"):
         yield "-I."
     if call.tool == "nvcc" and not {"--version", "-V", "-E", "--preprocess"} & {*call.arguments}:
         yield "-Xptxas=-v"
+
+
+def _drivers(call: ToolCall) -> Iterator[str]:
+    """The driver's library, where a call names its folder."""
+    for match in filter(None, map(_FOLDER.fullmatch, _joined(call.arguments))):
+        folder = Path(os.path.realpath(match["path"]))
+        if match["kind"] == "L" and _is_drivers(folder):
+            yield os.path.realpath(folder / "libcuda.so.1")
+            yield str(folder / "libcuda.so.1")
+
+
+def _is_drivers(folder: Path) -> bool:
+    """Whether CUDA's driver lies there, which a container may have anywhere."""
+    return (folder / "libcuda.so.1").exists()
 
 
 def _roots() -> tuple[str, ...]:

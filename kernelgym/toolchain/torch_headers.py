@@ -13,6 +13,7 @@ import importlib.util
 import platform
 import re
 import shutil
+import sys
 import sysconfig
 import threading
 from collections.abc import Iterable, Iterator
@@ -254,6 +255,8 @@ def _toolkit_folders(nvcc: str) -> Iterator[Path]:
     for toolkit in (Path(nvcc).resolve().parent.parent, Path("/usr/local/cuda").resolve()):
         if (toolkit / "include" / "cuda_runtime.h").is_file():
             yield toolkit
-    for wheels in sorted(Path(sysconfig.get_path("purelib"), "nvidia").glob("*")):
-        if (wheels / "include").is_dir() or (wheels / "lib").is_dir():
-            yield wheels
+    # torch's wheels may lie in another environment that this one is layered over.
+    for packages in dict.fromkeys([sysconfig.get_path("purelib"), *filter(None, sys.path)]):
+        for wheels in sorted(Path(packages, "nvidia").glob("*")):
+            if (wheels / "include").is_dir() or (wheels / "lib").is_dir():
+                yield wheels
