@@ -197,7 +197,7 @@ def _differences(got: torch.Tensor, expected: Expected) -> tuple[int, float]:
 
 
 def _pieces(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    return tensor.reshape(-1).split(_PIECE)
+    return torch.split(tensor.reshape(-1), _PIECE)
 
 
 def describe_pattern(

@@ -99,14 +99,17 @@ class Judge:
             EnvironmentFault: The harness, the machine or the reference failed.
         """
         config = config or self.config
-        place = (config, self._size_of(config), self.device, self._service)
-        what = (find_task(task), workspace_files(workspace))
+        task, files, size = find_task(task), workspace_files(workspace), self._size_of(config)
         if self._standby is None:
-            return EmulatedJudgement(*what, *place, self._zygote).verdict()
+            return EmulatedJudgement(
+                task, files, config, size, self.device, self._service, self._zygote
+            ).verdict()
         standby = self._standby
         if config != self.config:
             standby = gpu_standby(config, self.device, self._service, self._zygote, count=0)
-        return GpuJudgement(*what, *place, standby).verdict()
+        return GpuJudgement(
+            task, files, config, size, self.device, self._service, standby
+        ).verdict()
 
     def prepare(self, workspace: Any, *, config: JudgeConfig | None = None) -> None:
         """Has compiled what a candidate is going to ask for, so that its judgement finds it ready.
