@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import faulthandler
 import itertools
 import json
 import os
@@ -59,6 +60,7 @@ extern "C" __global__ void shared_conflicts(float* y, int n) {
     if (i < n) y[i] = s[(t & 31) * 32 + (t >> 5)];
 }
 """
+CHIP = "GH100"
 N = 2**22
 WARPS = N // 32
 
@@ -89,8 +91,9 @@ EXPECTED: dict[str, dict[str, float]] = {
 def environment() -> Iterator[dict[str, Any]]:
     import torch
 
+    from kernelgym.judge.counter_plans import plan_for
     from kernelgym.judge.cupti import Cupti, find_cupti
-    from kernelgym.judge.range_profiler import chip_of, make_plan, profiling_restricted
+    from kernelgym.judge.range_profiler import chip_of, profiling_restricted
 
     torch.zeros(1, device="cuda")
     path = find_cupti()
@@ -107,20 +110,27 @@ def environment() -> Iterator[dict[str, Any]]:
     yield found
     if path is None:
         return
+    # Elsewhere: by a chip's name, then by asking the GPU for it.
+    for chip in (CHIP, 0):
+        started = time.perf_counter()
+        plan = _tried(lambda chip=chip: plan_for(path, chip))  # type: ignore[misc]
+        found[f"plan for {chip} seconds"] = time.perf_counter() - started
+        found[f"plan for {chip}"] = (
+            plan if isinstance(plan, str) else [plan.chip, len(plan.names), plan.passes]
+        )
+        yield found
+    found["folder"] = sorted(os.listdir(os.path.dirname(os.path.realpath(path))))
     cupti = Cupti(path)
     found["cupti_version"] = cupti.version()
-    found["chip"] = chip = chip_of(cupti, 0)
-    for attempt in ("first", "second"):
-        started = time.perf_counter()
-        plan = make_plan(cupti, chip)
-        found[f"plan_seconds_{attempt}"] = time.perf_counter() - started
-    found["counted"] = len(plan.names)
-    found["passes"] = plan.passes
+    yield found
+    # Each of these may crash; what came before is known then.
     for name in ("cuptiProfilerInitialize", "cuptiProfilerGetCounterAvailability"):
         started = time.perf_counter()
         found[name] = _tried(lambda name=name: cupti.call(name) and "ok")  # type: ignore[misc]
         found[f"{name}_seconds"] = time.perf_counter() - started
         yield found
+    found["chip"] = chip_of(cupti, 0)
+    yield found
 
 
 def plain() -> Iterator[dict[str, Any]]:
@@ -374,12 +384,12 @@ def _counted(call: Any, names: tuple[str, ...] = ()) -> dict[str, Any]:
 
     from kernelgym.judge.cupti import Cupti, find_cupti
     from kernelgym.judge.metrics import counter_values
-    from kernelgym.judge.range_profiler import RangeProfiler, chip_of, make_plan
+    from kernelgym.judge.range_profiler import RangeProfiler, make_plan
 
     path = find_cupti()
     assert path is not None
     cupti = Cupti(path)
-    plan = make_plan(cupti, chip_of(cupti, 0))
+    plan = make_plan(cupti, CHIP)
     began = time.perf_counter()
     profiler = RangeProfiler(plan)
     opened = time.perf_counter()
@@ -420,6 +430,7 @@ def main() -> None:
     if arguments.step:
         # The parent's time limit may end this process: what it has started goes with it.
         ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+        faulthandler.enable()
         found: Any = {}
         try:
             for found in globals()[arguments.step]():

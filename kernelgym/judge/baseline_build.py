@@ -34,9 +34,10 @@ from kernelgym.judge.baseline_worker import (
     Bench,
     blank_record,
     serve,
-    setting_of,
 )
 from kernelgym.judge.crew import Crew, Lost
+from kernelgym.judge.device_data import setting_of
+from kernelgym.judge.reference import train_mode
 from kernelgym.tasks import get, ids
 from kernelgym.toolchain.cache import default_cache_root
 
@@ -147,10 +148,11 @@ def build(
     out.parent.mkdir(parents=True, exist_ok=True)
     known = read_records(out) if out.is_file() else []
     write_records(out, known)  # without a line that was cut off
-    jobs, present = _jobs(options, known, setting_of(bench.facts).torch)
+    setting = setting_of(bench.facts)
+    jobs, present = _jobs(options, known, setting)
     room = _USABLE * torch.cuda.mem_get_info(bench.device)[0]
     cores = os.cpu_count() or 2
-    book = _Book(out, setting_of(bench.facts))
+    book = _Book(out, setting)
     began = time.monotonic()
     until = None if options.limit_seconds is None else began + options.limit_seconds
     arguments = (options.device, str(folder), str(log))
@@ -176,7 +178,8 @@ def build(
             until=until,
         )
     records = read_records(out)
-    write_records(out, list({(r.key, r.source, r.setting.torch): r for r in records}.values()))
+    last = {(r.key, r.source, r.setting.device, r.setting.torch): r for r in records}
+    write_records(out, list(last.values()))
     return BuildSummary(
         out,
         book.measured,
@@ -248,19 +251,25 @@ class _Told:
 
 
 def _jobs(
-    options: BuildOptions, known: Sequence[BaselineRecord], torch_version: str
+    options: BuildOptions, known: Sequence[BaselineRecord], setting: Setting
 ) -> tuple[list[BaselineJob], int]:
     """What is to be done, and how many tasks the file has already."""
-    have: dict[tuple[str, str], set[str]] = {}
+    have: dict[tuple[str, str], list[BaselineRecord]] = {}
     for record in known:
-        same = (record.size, record.precision) == (options.size, options.precision)
-        if same and record.setting.torch == torch_version and not options.again:
-            have.setdefault((record.task, record.source), set()).add(record.kind)
+        made = (record.size, record.precision, record.setting.device, record.setting.torch)
+        wanted = (options.size, options.precision, setting.device, setting.torch)
+        if made == wanted and not options.again:
+            have.setdefault((record.task, record.source), []).append(record)
     jobs, present = [], 0
     for id_ in options.tasks or ids():
         task = get(id_)
-        key = (id_, source_digest(task, options.size))
-        missing = set(options.kinds) - have.get(key, set())
+        there: set[str] = set()
+        records = have.get((id_, source_digest(task, options.size)), [])
+        if records:  # else the mode, which takes a while to find, does not matter
+            train = train_mode(options.protocol, task, task.facts(options.size).output_rule)
+            mode = "train" if train else "eval"
+            there = {record.kind for record in records if record.mode == mode}
+        missing = set(options.kinds) - there
         if not missing:
             present += 1
             continue
@@ -273,7 +282,7 @@ def _jobs(
                 options.precision,
                 kinds,
                 timed=True,
-                anchored="eager" not in missing and "eager" in have.get(key, ()),
+                anchored="eager" not in missing and "eager" in there,
             )
         )
     return jobs, present

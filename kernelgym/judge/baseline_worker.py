@@ -13,7 +13,6 @@ import dataclasses
 import datetime
 import functools
 import gc
-import importlib.metadata
 import os
 import pathlib
 import random
@@ -31,6 +30,7 @@ from kernelgym._version import __version__
 from kernelgym.judge import timing
 from kernelgym.judge.baseline_store import BaselineRecord, Setting, source_digest
 from kernelgym.judge.device import GpuFacts, arithmetic, gpu_facts, settle
+from kernelgym.judge.device_data import setting_of
 from kernelgym.judge.gpu_call import CacheFlush, timed_call
 from kernelgym.judge.nvml import ClockLog, open_clocks
 from kernelgym.judge.reference import DTYPES, train_mode
@@ -44,7 +44,6 @@ __all__ = [
     "blank_record",
     "measure",
     "serve",
-    "setting_of",
     "warm",
 ]
 
@@ -200,15 +199,6 @@ def measure(job: BaselineJob, bench: Bench) -> list[BaselineRecord]:
                 errors[kind] = _said(error)
         turn.enter()
         return _timed(job, bench, blank, calls, errors, compile_seconds, task)
-
-
-def setting_of(facts: GpuFacts) -> Setting:
-    """The card and the software of this process."""
-    try:
-        triton = importlib.metadata.version("triton")
-    except importlib.metadata.PackageNotFoundError:
-        triton = ""
-    return Setting(facts.name, facts.driver, facts.cuda, str(torch.__version__), triton)
 
 
 # --- parts ---------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ import torch
 
 from kernelgym._version import __version__
 from kernelgym.errors import ConfigError
-from kernelgym.judge.baseline_worker import Bench, setting_of
+from kernelgym.judge.baseline_worker import Bench
 from kernelgym.judge.calibration import Calibration
 from kernelgym.judge.ceilings import measure_ceilings
+from kernelgym.judge.device_data import setting_of
 from kernelgym.judge.nvml import open_clocks
 from kernelgym.judge.repeatability import judge_again, spread_points
 from kernelgym.toolchain.cache import default_cache_root

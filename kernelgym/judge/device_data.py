@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
+
+import torch
 
 from kernelgym.judge import calibration
 from kernelgym.judge.baseline_store import BaselineStore, Setting
-from kernelgym.judge.baseline_worker import setting_of
 from kernelgym.judge.device import GpuFacts
 from kernelgym.judge.gpus import gpu_model
 from kernelgym.judge.nvml import Clocks, open_clocks
 from kernelgym.judge.physics import DeviceModel
 from kernelgym.judge.timing import UNCALIBRATED, Spread
 
-__all__ = ["DeviceData"]
+__all__ = ["DeviceData", "setting_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,3 +54,12 @@ class DeviceData:
             light=calibration.light_model(facts.name, measured),
             clocks=open_clocks(facts.uuid),
         )
+
+
+def setting_of(facts: GpuFacts) -> Setting:
+    """The card and the software of this process."""
+    try:
+        triton = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        triton = ""
+    return Setting(facts.name, facts.driver, facts.cuda, str(torch.__version__), triton)

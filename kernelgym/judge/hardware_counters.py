@@ -15,11 +15,13 @@ import torch
 
 from kernelgym.judge import protocol
 from kernelgym.judge.check import Placed
-from kernelgym.judge.cupti import Cupti, CuptiError, find_cupti
+from kernelgym.judge.counter_plans import PlanFailed, stored_plan
+from kernelgym.judge.cupti import find_cupti
+from kernelgym.judge.device import gpu_facts
 from kernelgym.judge.metrics import ALTERNATIVES, counter_values
 from kernelgym.judge.physics import SECTOR_BYTES, DeviceModel
 from kernelgym.judge.process import CandidateProcess
-from kernelgym.judge.range_profiler import CounterPlan, chip_of, stored_plan
+from kernelgym.judge.range_profiler import CounterPlan
 from kernelgym.judge.verdict import Counters, KernelCounters
 from kernelgym.toolchain.cache import ContentCache
 
@@ -58,10 +60,11 @@ def count_in_candidate(
     library = find_cupti()
     if library is None:
         return "CUPTI is not there: pip install nvidia-cuda-cupti"
+    facts = gpu_facts(device)
+    gpu, capability = f"{facts.name} {facts.driver}", torch.cuda.get_device_capability(device)
     try:
-        cupti = Cupti(library)
-        plan = stored_plan(cache, cupti, chip_of(cupti, device.index or 0))
-    except (CuptiError, OSError) as error:
+        plan = stored_plan(cache, library, gpu, capability, device.index or 0)
+    except PlanFailed as error:
         return f"no hardware counters: {error}"
     command = protocol.Count(placed.arguments, seed, plan)
     try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import hashlib
 import math
 import pathlib
 import re
@@ -22,11 +21,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from kernelgym.judge.cupti import Cupti, CuptiError, KernelNames, demangler
 from kernelgym.judge.metrics import ALTERNATIVES
-from kernelgym.toolchain.cache import ContentCache
 
 __all__ = [
     "CounterPlan",
@@ -36,13 +32,11 @@ __all__ = [
     "chip_of",
     "make_plan",
     "profiling_restricted",
-    "stored_plan",
 ]
 
 _RANGE_PROFILER = 0
 _AUTO_RANGE, _KERNEL_REPLAY = 1, 2
 _FEWEST_RANGES, _MOST_RANGES = 16, 256
-_PLAN_FILE = "plan.json"
 _DRIVER_PARAMETERS = pathlib.Path("/proc/driver/nvidia/params")
 
 
@@ -117,8 +111,9 @@ def chip_of(cupti: Cupti, index: int) -> str:
         CuptiError: There is no such GPU.
         OSError: There is no driver.
     """
-    # Without a driver CUPTI does not fail, it crashes.
+    # Without a driver, and before it is initialised, CUPTI does not fail: it crashes.
     ctypes.CDLL("libcuda.so.1").cuInit(0)
+    cupti.call("cuptiProfilerInitialize")
     name = cupti.call("cuptiDeviceGetChipName", deviceIndex=index).pChipName
     return str((name or b"").decode())
 
@@ -157,28 +152,6 @@ def make_plan(cupti: Cupti, chip: str, names: Sequence[str] = tuple(ALTERNATIVES
     return CounterPlan(
         cupti.path, chip, tuple(chosen), tuple(chosen.values()), image.raw, int(passes)
     )
-
-
-def stored_plan(cache: ContentCache, cupti: Cupti, chip: str) -> CounterPlan:
-    """The plan for a chip out of a cache, made and kept there when it is not in it.
-
-    Args:
-        cache: Where plans are kept, by chip, library and metrics.
-        cupti: The library.
-        chip: The chip, by CUPTI's name.
-
-    Raises:
-        CuptiError: CUPTI does not know the chip.
-    """
-    asked = f"counter plan 1 {cupti.path} {cupti.version()} {chip} {dict(ALTERNATIVES)}"
-    key = hashlib.sha256(asked.encode()).hexdigest()
-    entry = cache.get(key)
-    if entry is not None:
-        with contextlib.suppress(OSError, msgspec.DecodeError):  # Dropped meanwhile: made again.
-            return msgspec.json.decode((entry / _PLAN_FILE).read_bytes(), type=CounterPlan)
-    plan = make_plan(cupti, chip)
-    cache.publish(key, {_PLAN_FILE: msgspec.json.encode(plan)})
-    return plan
 
 
 class RangeProfiler:

@@ -189,8 +189,11 @@ def test_a_build_goes_on_where_it_was(gpu, tmp_path):
     assert gpu.ran[-1].kinds == ("eager", "compile_max_autotune")
     assert gpu.ran[-1].recorded == ("compile_max_autotune",)
     gpu.ran.clear()
+    build(options(tmp_path, tasks=("L1/19",), protocol="cuda_agent", kinds=("eager",)))
+    assert [job.protocol for job in gpu.ran] == ["cuda_agent"]  # its mode is another
+    gpu.ran.clear()
     assert build(options(tmp_path, again=True)).measured == 4
-    assert len(read_records(tmp_path / "store.jsonl")) == 5
+    assert len(read_records(tmp_path / "store.jsonl")) == 6
 
 
 def test_what_was_out_of_memory_beside_others_is_tried_alone(gpu, tmp_path, bench, monkeypatch):

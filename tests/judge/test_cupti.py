@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kernelgym.judge import cupti, range_profiler
+from kernelgym.judge import counter_plans, cupti, range_profiler
+from kernelgym.judge.counter_plans import PlanFailed, plan_for, stored_plan
 from kernelgym.judge.cupti import RECORDS, Cupti, CuptiError, KernelNames, demangler, find_cupti
 from kernelgym.judge.metrics import ALTERNATIVES, METRICS
-from kernelgym.judge.range_profiler import make_plan, profiling_restricted, stored_plan
+from kernelgym.judge.range_profiler import make_plan, profiling_restricted
 from kernelgym.toolchain.cache import ContentCache
 from kernelgym.toolchain.cuda import find_nvcc
 
@@ -129,7 +130,7 @@ def library() -> Cupti:
     return Cupti(path)
 
 
-def test_a_plan_needs_no_gpu(library: Cupti, tmp_path: pathlib.Path) -> None:
+def test_a_plan_needs_no_gpu(library: Cupti) -> None:
     plan = make_plan(library, "GH100")
     assert set(plan.names) == set(METRICS)
     assert all(
@@ -138,10 +139,39 @@ def test_a_plan_needs_no_gpu(library: Cupti, tmp_path: pathlib.Path) -> None:
     # Each pass runs every kernel once more.
     assert plan.passes <= 8
     assert len(plan.image) > 1000
+
+
+def test_plans_are_made_elsewhere_and_kept(
+    library: Cupti, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = ContentCache(tmp_path)
-    stored = stored_plan(cache, library, "GH100")
-    assert stored == plan
-    assert stored_plan(cache, library, "GH100") == stored
+    made = stored_plan(cache, library.path, "NVIDIA H200 580", (9, 0), 0)
+    assert made == make_plan(library, "GH100")
+    monkeypatch.setattr(counter_plans.subprocess, "run", None)
+    assert stored_plan(cache, library.path, "NVIDIA H200 580", (9, 0), 0) == made
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("kill -SEGV $$", "libcupti.so.* crashed with signal 11"),
+        ("echo no such chip >&2; exit 1", "no such chip"),
+        ("exit 3", "status 3"),
+        ("echo '{}'", "status 0"),
+        ("exec sleep 60", "no plan in 0 s"),
+    ],
+)
+def test_a_library_that_crashes_takes_nobody_along(
+    script: str, message: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(counter_plans.sys, "executable", str(python))
+    if "sleep" in script:
+        monkeypatch.setattr(counter_plans, "_PLAN_SECONDS", 0.2)
+    with pytest.raises(PlanFailed, match=message):
+        plan_for("libcupti.so", "GH100")
 
 
 def test_a_chip_that_has_less_is_counted_less(library: Cupti) -> None:

@@ -15,7 +15,9 @@ import torch
 
 from kernelgym.judge import hardware_counters, protocol, range_profiler
 from kernelgym.judge.check import Placed
+from kernelgym.judge.counter_plans import PlanFailed
 from kernelgym.judge.cupti import CuptiError
+from kernelgym.judge.device import GpuFacts
 from kernelgym.judge.gpus import gpu_model
 from kernelgym.judge.hardware_counters import count_in_candidate, with_hardware_counters
 from kernelgym.judge.metrics import METRICS
@@ -24,6 +26,7 @@ from kernelgym.judge.verdict import Counters, KernelCounters
 
 PLAN = CounterPlan("libcupti.so", "GH100", METRICS, METRICS, b"image", 7)
 H200 = gpu_model("NVIDIA H200")
+FACTS = GpuFacts("NVIDIA H200", "0123", 2**26, "13.0", "580")
 TIMES = Counters(
     "activity",
     KernelCounters("total", "all", 4, 1e-5, 1.0),
@@ -135,9 +138,9 @@ class Candidate:
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
     monkeypatch.setattr(hardware_counters, "find_cupti", lambda: "libcupti.so")
-    monkeypatch.setattr(hardware_counters, "Cupti", lambda path: path)
-    monkeypatch.setattr(hardware_counters, "chip_of", lambda cupti, index: "GH100")
-    monkeypatch.setattr(hardware_counters, "stored_plan", lambda cache, cupti, chip: PLAN)
+    monkeypatch.setattr(hardware_counters, "gpu_facts", lambda device: FACTS)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(hardware_counters, "stored_plan", lambda *given: PLAN)
     placed = Placed(arguments=(1,), outputs=(), fds=(), sizes=())
 
     def asked(answer: Any) -> Any:
@@ -177,6 +180,16 @@ def test_a_candidate_that_does_not_count_gets_a_note(
 def test_a_candidate_that_counts_is_heard(ask: Callable[[Any], Any]) -> None:
     answer = counted(launch("gemm"))
     assert ask(answer) == (answer, PLAN)
+
+
+def test_a_plan_that_fails_is_a_note(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[[Any], Any]
+) -> None:
+    def fails(*given: Any) -> CounterPlan:
+        raise PlanFailed("CUPTI crashed with signal 11")
+
+    monkeypatch.setattr(hardware_counters, "stored_plan", fails)
+    assert ask(None) == "no hardware counters: CUPTI crashed with signal 11"
 
 
 def test_without_the_library_the_note_says_what_brings_it(

@@ -12,11 +12,10 @@ import torch
 from kernelgym.config import JudgeConfig
 from kernelgym.judge import measuring, protocol
 from kernelgym.judge.baseline_store import BaselineRecord, BaselineStore, source_digest
-from kernelgym.judge.baseline_worker import setting_of
 from kernelgym.judge.buffers import dtype_name
 from kernelgym.judge.check import Checker
 from kernelgym.judge.device import GpuFacts
-from kernelgym.judge.device_data import DeviceData
+from kernelgym.judge.device_data import DeviceData, setting_of
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.gpus import gpu_model
 from kernelgym.judge.measuring import Meter
@@ -64,7 +63,11 @@ def bench(monkeypatch):
         measuring, "timed_call", lambda call, device, flush: (call(), EAGER_SECONDS, 1e-5)
     )
 
-    def make(name="NVIDIA H200", l2_bytes=60 * 2**20, config=CONFIG, task="L1/19", **data):
+    def make(
+        name="NVIDIA H200", l2_bytes=60 * 2**20, config=CONFIG, task="L1/19", slack=1.0, **data
+    ):
+        # A machine that is busy with something else delays the grader; few tests are about that.
+        monkeypatch.setattr(measuring, "_CLOCK_SLACK_SECONDS", slack)
         salt = Salt.make(5, task)
         reference = Reference(find_task(task), "small", config, salt, torch.device("cpu"))
         checker = Checker(reference, config, ())
@@ -110,7 +113,7 @@ def test_a_result_kept_from_an_earlier_call_is_found(bench):
 
 
 def test_a_time_that_the_graders_clock_contradicts_is_refused(bench):
-    meter, checker = bench()
+    meter, checker = bench(slack=2e-3)
     with pytest.raises(CheckFailed) as caught:
         meter.measure(FunctionCandidate(checker, claims=1e-3, sleeps=0.03))
     assert caught.value.reason == "cheat.clock"
