@@ -27,6 +27,7 @@ _MAX_MESSAGE = 4096
 _MAX_OUTPUT = 16 * 1024
 # What Triton, its assembler, CuPy and PyCUDA raise when a kernel does not compile.
 _COMPILERS_ERRORS = ("CompilationError", "PTXASError", "CompileException", "CompileError")
+_ROOM_FACTOR, _LEAST_ROOM = 3, 2**30
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
 
 
@@ -186,7 +187,10 @@ class Checker:
         placed = self.place(inputs, wanted)
         seed = self._reference.run_seed(draw)
         command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes)
-        release_unused(self._reference.device)  # the candidate's kernels want memory too
+        # The candidate's kernels want memory too.
+        slots = (*placed.arguments, *placed.outputs)
+        shared = sum(slot.nbytes for slot in slots if isinstance(slot, protocol.TensorSlot))
+        release_unused(self._reference.device, _ROOM_FACTOR * max(shared, _LEAST_ROOM))
         ran = self.answer(candidate, command, protocol.Ran, "run", placed.fds)
         self._operators = ran.operators
         self.evidence.note(ran.operators)

@@ -132,23 +132,20 @@ def arithmetic(precision: str) -> Iterator[None]:
                 kind.fp32_precision = chosen
 
 
-def release_unused(device: torch.device) -> None:
-    """Gives back what torch's allocator keeps for later, where it is much: others may need it."""
+def release_unused(device: torch.device, wanted: int = 0) -> None:
+    """Gives back what torch's allocator keeps for later, where others may need it.
+
+    Args:
+        device: The device; nothing is kept for a CPU.
+        wanted: How much must be free for it to be left: bytes. By default much that is kept goes.
+    """
     if device.type == "cpu":
+        return
+    if wanted and torch.cuda.mem_get_info(device)[0] >= wanted:
         return
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if kept > _KEPT_BYTES:
         torch.cuda.empty_cache()
-
-
-def peak_memory(call: Callable[[], Any], device: torch.device) -> int:
-    """Bytes of torch's allocator that a call takes at most, beyond what was taken before it."""
-    before = torch.cuda.memory_allocated(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    result = call()
-    settle(device)
-    del result
-    return max(torch.cuda.max_memory_allocated(device) - before, 0)
 
 
 def settle(device: torch.device) -> None:
