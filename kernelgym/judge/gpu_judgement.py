@@ -148,9 +148,12 @@ class GpuJudgement(Judgement):
         failure = checker.evidence.failure(self._config.ruleset, own_work=ran)
         if failure is not None:
             raise failure
-        foreign = foreign_compute(split[0]) if split is not None else ""
-        if foreign and self._config.ruleset == "strict":
-            raise CheckFailed("rule.foreign_compute", f"forward ran the kernel {foreign[:200]}")
+        foreign = foreign_compute(told.kernels, own, library=library)
+        if self._config.ruleset == "strict" and foreign:
+            raise CheckFailed(
+                "rule.hidden_compute",
+                f"forward launched {foreign[0][:200]}, which is not the candidate's",
+            )
         return split
 
     def _disassembled(self, builds: Sequence[BuildResult]) -> tuple[SassSummary, ...]:

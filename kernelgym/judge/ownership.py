@@ -102,10 +102,7 @@ def split_by_owner(
         return None
     rows = []
     for kernel in kernels:
-        owner = "own" if kernel_identifier(kernel.name) in own else "foreign"
-        # Copies and fills are torch's or the driver's, also beside a library's kernels.
-        if owner == "foreign" and library and not kernel.name.startswith(_NO_LIBRARYS):
-            owner = "library"
+        owner = _owner(kernel, own, library=library)
         rows.append(
             KernelCounters(
                 kernel.name, owner, kernel.launches, kernel.seconds, kernel.seconds / total
@@ -120,16 +117,28 @@ def split_by_owner(
     return Counters("activity", whole, tuple(rows)), Coverage(**shares)
 
 
-def foreign_compute(counters: Counters) -> str:
-    """The name of a kernel that ran, computes, and is neither the candidate's nor a library's.
+def foreign_compute(
+    kernels: Sequence[KernelTime], own: frozenset[str], *, library: bool
+) -> tuple[str, ...]:
+    """Names of kernels that ran, compute, and are neither the candidate's nor a library's it calls.
 
-    Returns:
-        `""` where all others only create, fill or copy.
+    Args:
+        kernels: What ran.
+        own: Identifiers of the candidate's kernels.
+        library: Whether the candidate's C++ calls a library.
     """
-    for row in counters.kernels:
-        if row.owner == "foreign" and not _HARMLESS.search(row.name):
-            return row.name
-    return ""
+    return tuple(
+        kernel.name
+        for kernel in kernels
+        if _owner(kernel, own, library=library) == "foreign" and not _HARMLESS.search(kernel.name)
+    )
+
+
+def _owner(kernel: KernelTime, own: frozenset[str], *, library: bool) -> str:
+    if kernel_identifier(kernel.name) in own:
+        return "own"
+    # Copies and fills are torch's or the driver's, also beside a library's kernels.
+    return "library" if library and not kernel.name.startswith(_NO_LIBRARYS) else "foreign"
 
 
 def _made_by_cupy(text: str) -> Iterator[str]:

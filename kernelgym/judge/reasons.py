@@ -42,17 +42,17 @@ _TABLE = (
         "Launch your kernel in forward.",
     ),
     Reason(
-        "rule.foreign_compute",
-        Outcome.REJECTED,
-        "A kernel ran that is neither yours nor a library's that your C++ calls: an operator of "
-        "CuPy's, what torch's compiler wrote, a library called past the build.",
-        "Do that work in a kernel of your own, or call cuBLAS or cuDNN from your C++.",
-    ),
-    Reason(
         "rule.host_compute",
         Outcome.REJECTED,
         "forward took a tensor's values to the host (numpy, tolist, item, cpu, …).",
         "Compute on the device; take to the host nothing but shapes and other metadata.",
+    ),
+    Reason(
+        "rule.hidden_compute",
+        Outcome.REJECTED,
+        "A kernel ran that computes and is neither the candidate's nor a library's that its C++ "
+        "calls: an operator of CuPy's, what torch's compiler wrote, a library called past the build.",
+        "Compute in kernels of your own, or call cuBLAS or cuDNN from your C++.",
     ),
     Reason(
         "rule.instrumentation",
