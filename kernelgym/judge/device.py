@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import pathlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -23,7 +23,6 @@ __all__ = [
     "gpu_facts",
     "new_buffer",
     "open_buffer",
-    "peak_memory",
     "release_unused",
     "resolve_device",
     "set_arithmetic",

@@ -55,7 +55,7 @@ def count_in_candidate(
         cache: Keeps plans.
 
     Returns:
-        What it counted, or why nothing was.
+        What it counted, or why nothing was. A candidate that dies of it has its verdict already.
     """
     library = find_cupti()
     if library is None:

@@ -250,6 +250,13 @@ class Meter:
             torch.Size(spec.shape).numel() * spec.dtype.itemsize
             for spec in self._reference.output_specs()
         )
+        floor = floor_seconds(model, self._work().nbytes, self._gpu.l2_bytes)
+        if measured.median < _PHYSICS_FACTOR * floor:
+            raise CheckFailed(
+                "cheat.physics",
+                f"{model.name} needs {floor:.3g} s to move the inputs and outputs once, got "
+                f"{measured.median:.3g} s, less than {_PHYSICS_FACTOR:g} of it",
+            )
         # Handing over copies the output once: read and written.
         copied = 2 * out_bytes / (0.5 * model.dram_bandwidth)
         limit = _CLOCK_FACTOR * measured.median + copied + _CLOCK_SLACK_SECONDS
@@ -258,13 +265,6 @@ class Meter:
                 "cheat.clock",
                 f"the call is said to take {measured.median:.3g} s; by the grader's clock it took "
                 f"{wall:.3g} s beyond what a call without work takes",
-            )
-        floor = floor_seconds(model, self._work().nbytes, self._gpu.l2_bytes)
-        if measured.median < _PHYSICS_FACTOR * floor:
-            raise CheckFailed(
-                "cheat.physics",
-                f"{model.name} needs {floor:.3g} s to move the inputs and outputs once, got "
-                f"{measured.median:.3g} s, less than {_PHYSICS_FACTOR:g} of it",
             )
 
     def _work(self) -> Work:
