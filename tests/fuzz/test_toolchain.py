@@ -5,7 +5,7 @@ import pathlib
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernelgym.toolchain.build import BuildRequest, Diagnostic, SourceFile
@@ -88,6 +88,7 @@ def test_what_a_compiler_says_becomes_diagnostics(text, tool, root):
 
 
 @FUZZ
+@example('  File "model_new.py", line 4, in <module>\n    x = 1\n    ~~~~\nValueError: no')
 @given(OUTPUT)
 def test_what_python_says_becomes_one_diagnostic_at_most(text):
     found = parse_python(text, source_map=SourceMap(FILES))
