@@ -58,13 +58,12 @@ class Resamples:
             return None
         filled = np.array([0.0 if value is None else value for value in values])
         counts = self._weights @ known
-        usable = counts > 0  # a resample may hold none of the known tasks
-        weights, counts = self._weights[usable], counts[usable]
-        sampled = weights @ filled / counts
+        sums = self._weights @ filled
         if deviations is not None:
-            spread = np.asarray(deviations, dtype=np.float64) * known
-            noise = _noise(len(self._weights))[usable]
-            sampled = sampled + noise * np.sqrt(np.square(weights) @ np.square(spread)) / counts
+            variances = np.square(np.asarray(deviations, dtype=np.float64)) * known
+            sums += _noise(len(sums)) * np.sqrt(_squared_weights(self._count) @ variances)
+        usable = counts > 0  # a resample may hold none of the known tasks
+        sampled = sums[usable] / counts[usable]
         value = np.array([filled.sum() / known.sum()])
         return _estimates(value, sampled[:, None])[0]
 
@@ -84,6 +83,11 @@ def _weights(count: int) -> Array:
     rng = np.random.default_rng(_SEED)
     drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=_RESAMPLES)
     return drawn.astype(np.float64)
+
+
+@functools.lru_cache(maxsize=16)
+def _squared_weights(count: int) -> Array:
+    return np.square(_weights(count))
 
 
 @functools.lru_cache(maxsize=1)
