@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kernelgym import traces
@@ -18,9 +18,9 @@ from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import Measurement, Speedup, Timing, Verdict
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import Entry, Status, TaskResult
-from kernelgym.leaderboard.loading import load_entry
+from kernelgym.leaderboard.loading import entry_folders, load_entry
 
-__all__ = ["Fingerprints", "Problem", "check_entry", "check_folder", "copies", "fingerprints"]
+__all__ = ["Fingerprints", "Problem", "check_all", "check_entry", "copies", "fingerprints"]
 
 _CONFINED = ("standard", "hardened")
 # Either of a pair will do: which one there is depends on the kernel.
@@ -64,12 +64,25 @@ class Fingerprints:
     solutions: Mapping[str, str]
 
 
-def check_folder(folder: Path) -> tuple[Problem, ...]:
-    """Loads an entry and checks it; one that does not load is a problem of the code `record`."""
-    try:
-        return check_entry(load_entry(folder))
-    except RecordError as error:
-        return (Problem("record", str(folder), str(error)),)
+def check_all(chosen: Sequence[Path], root: Path) -> tuple[Problem, ...]:
+    """Checks some entries, by themselves and against all those below `root`."""
+    problems: list[Problem] = []
+    known: dict[Path, Fingerprints] = {}
+    wanted = {folder.resolve() for folder in chosen}
+    for folder in {*entry_folders(root), *chosen}:
+        own = folder.resolve() in wanted
+        try:
+            entry = load_entry(folder)
+        except RecordError as error:
+            if own:
+                problems.append(Problem("record", str(folder), str(error)))
+            continue
+        known[folder.resolve()] = fingerprints(entry)
+        if own:
+            problems.extend(check_entry(entry))
+    for folder in wanted & known.keys():
+        problems.extend(copies(known[folder], known.values()))
+    return tuple(sorted(problems, key=str))
 
 
 def check_entry(entry: Entry) -> tuple[Problem, ...]:

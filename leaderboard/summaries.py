@@ -89,6 +89,7 @@ def summaries(
     cache: str | os.PathLike[str] | None = None,
     *,
     workers: int | None = None,
+    without: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Summary]:
     """All entries below a folder in short, sorted by id.
@@ -97,12 +98,14 @@ def summaries(
         root: The folder of boards.
         cache: Where summaries are kept between calls; `default_cache()` by default.
         workers: Processes that read what is not cached; by default one a core.
+        without: A folder to leave out.
         progress: Called with (done, total) after each entry.
 
     Raises:
         RecordError: An entry is broken; names it.
     """
-    folders = entry_folders(root)
+    left_out = without.resolve() if without is not None else None
+    folders = [folder for folder in entry_folders(root) if folder.resolve() != left_out]
     kept = Path(cache) if cache is not None else default_cache()
     kept.mkdir(parents=True, exist_ok=True)
     found: list[Summary] = []
