@@ -123,6 +123,8 @@ def _task(
     """One task of a row; `ratio` is compile's time over eager's."""
     if kind not in times:
         return TaskScore(task)
+    eager: Speedup | None
+    compiled: Speedup | None
     if kind == "eager":
         eager, compiled = _SAME, ratio
     else:
