@@ -25,7 +25,7 @@ __all__ = ["Fingerprints", "Problem", "check_all", "check_entry", "copies", "fin
 _CONFINED = ("standard", "hardened")
 # Either of a pair will do: which one there is depends on the kernel.
 _REQUIRED = (("no_new_privileges",), ("rlimits",), ("landlock", "mountns"), ("no_network",))
-_SWITCHED_OFF = ("-", "off:", "without:")
+_SWITCHED_OFF = "off:"
 _RATIO_TOLERANCE = 0.05
 _COPIED = 0.9
 

@@ -290,3 +290,5 @@ def test_a_folder_of_something_else_is_no_result(entries, tmp_path):
 def test_the_entry_written_can_be_read_again(make_run, entries):
     entry = send(make_run(), entries)
     assert load_entry(entry.folder) == entry
+    modes = {oct(path.stat().st_mode & 0o444) for path in entry.folder.rglob("*")}
+    assert modes == {"0o444"}
