@@ -65,7 +65,7 @@ def told(path: Path) -> Iterator[Told]:
             if record.kind == "step" and bytes(record.verdict) != b"null":
                 about = msgspec.json.decode(record.verdict, type=_About)
                 yield Told(about.task, about.source_hash, bytes(record.verdict))
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (ValueError, KeyError, RecursionError) as error:
             raise RecordError(
                 f"{path}:{number}: expected a trace's record, got: {error}"
             ) from error
