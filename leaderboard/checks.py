@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from kernelgym.config import JudgeConfig
 from kernelgym.errors import RecordError
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import Measurement, Speedup, Timing, Verdict
@@ -26,6 +27,7 @@ _CONFINED = ("standard", "hardened")
 # Either of a pair will do: which one there is depends on the kernel.
 _REQUIRED = (("no_new_privileges",), ("rlimits",), ("landlock", "mountns"), ("no_network",))
 _SWITCHED_OFF = "off:"
+_LEAST_DRAWS = JudgeConfig().draws
 _RATIO_TOLERANCE = 0.05
 _COPIED = 0.9
 
@@ -149,6 +151,9 @@ def _rules(entry: Entry) -> Iterator[Problem]:
     if config.seed is not None:
         message = f"expected verdicts under secret salts, got seed {config.seed}"
         yield Problem("rules.seed", where, message)
+    if config.draws < _LEAST_DRAWS:
+        message = f"expected at least {_LEAST_DRAWS} draws of inputs, got {config.draws}"
+        yield Problem("rules.draws", where, message)
     if "eager" not in config.baselines:
         yield Problem("rules.baselines", where, "expected times against eager, got none")
 
