@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelgym import tasks as catalogue
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import EnvironmentFault, UsageError
 from kernelgym.judge.verdict import Outcome
@@ -16,6 +17,7 @@ from kernelgym.leaderboard.board import Board, Budget
 from kernelgym.leaderboard.entry import Status
 from kernelgym.leaderboard.loading import load_entry
 from kernelgym.leaderboard.submission import Claim, submit
+from kernelgym.workspace import Workspace
 from tests.leaderboard.stubs import SCRIPTS, Maker, StubJudge, source
 
 CLAIM = Claim("My agent", ("Ada", "Grace"), licence="MIT", links=("https://example.org",))
@@ -55,8 +57,10 @@ def test_a_run_becomes_an_entry_with_the_best_verdict_of_each_task(make_run, ent
 
 
 def test_a_task_whose_files_were_never_changed_counts_as_not_attempted(make_run, entries):
-    entry = send(make_run(), entries)
-    assert "L3/9" not in [result.task for result in entry.results]
+    start = Workspace.initial(catalogue.get("L1/20"), "full").files["model_new.py"]
+    entry = send(make_run({**SCRIPTS, "L1/20": [start]}), entries)
+    assert [result.task for result in entry.results] == ["L1/19", "L1/23", "L2/76"]
+    assert entry.info.budget.verdicts == 7  # it was judged
 
 
 def test_a_sample_of_a_run_is_judged_again(make_run, entries):
