@@ -16,7 +16,7 @@ from kernelgym.report.rendering import page_environment
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["environment", "safe_url"]
+__all__ = ["environment", "ratio", "safe_url", "share", "span"]
 
 
 @functools.cache
@@ -26,9 +26,9 @@ def environment() -> jinja2.Environment:
     made.filters.update(
         safe_url=safe_url,
         task_file=task_folder,
-        ratio=_ratio,
-        share=_share,
-        span=_span,
+        ratio=ratio,
+        share=share,
+        span=span,
         share_span=_share_span,
         bar=lambda figure, ends: interval_bar(figure, *ends),
         counter=_counter,
@@ -52,21 +52,23 @@ def safe_url(address: str) -> str | None:
     return address
 
 
-def _ratio(value: float) -> str:
-    """A speedup in three digits."""
+def ratio(value: float) -> str:
+    """A ratio with two decimals, or none from 100 on."""
     return f"{value:.2f}" if value < 99.5 else f"{value:.0f}"
 
 
-def _share(value: float) -> str:
+def share(value: float) -> str:
+    """A fraction in per cent with one decimal, without the sign."""
     return f"{value * 100:.1f}"
 
 
-def _span(figure: Estimate | Speedup) -> str:
-    return f"{_ratio(figure.low)}–{_ratio(figure.high)}"
+def span(figure: Estimate | Speedup) -> str:
+    """The interval of a ratio."""
+    return f"{ratio(figure.low)}–{ratio(figure.high)}"
 
 
 def _share_span(figure: Estimate | Speedup) -> str:
-    return f"{_share(figure.low)}–{_share(figure.high)}"
+    return f"{share(figure.low)}–{share(figure.high)}"
 
 
 def _counter(value: float, name: str) -> str:
@@ -76,7 +78,7 @@ def _counter(value: float, name: str) -> str:
 def _evidence(verdict: Verdict) -> list[tuple[str, str]]:
     """What a verdict says beside times and counters, as labels and texts."""
     pairs = []
-    check, timing, share = verdict.correctness, verdict.timing, verdict.coverage
+    check, timing, owners = verdict.correctness, verdict.timing, verdict.coverage
     if check is not None:
         said = f"{check.passed} of {check.draws} input draws"
         if check.error is not None:
@@ -88,10 +90,10 @@ def _evidence(verdict: Verdict) -> list[tuple[str, str]]:
             pairs.append(("Second shape", "passes" if check.generalises else "fails"))
     if timing is not None and timing.light_fraction is not None:
         pairs.append(("Of the speed of light", f"{timing.light_fraction:.1%}"))
-    if share is not None:
+    if owners is not None:
         pairs.append(
-            ("Device time", f"own {share.own:.0%}, library {share.library:.0%}, "
-             f"foreign {share.foreign:.0%}")
+            ("Device time", f"own {owners.own:.0%}, library {owners.library:.0%}, "
+             f"foreign {owners.foreign:.0%}")
         )  # fmt: skip
     if verdict.peak_memory is not None:
         said = format_bytes(verdict.peak_memory)
@@ -101,8 +103,9 @@ def _evidence(verdict: Verdict) -> list[tuple[str, str]]:
     if verdict.build is not None:
         pairs.append(("Built by", verdict.build.path))
         pairs.extend(
-            (f"Kernel {one.name}", f"{one.registers} registers, {one.shared} B shared memory")
+            (f"Kernel {one.name}", f"{one.registers} registers, {one.shared_bytes or 0} B shared")
             for one in verdict.build.kernels
+            if one.registers is not None
         )
     origin = verdict.provenance
     pairs.append(("Judged on", f"{origin.device}, {origin.size} shapes, {origin.protocol} protocol, "
