@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelgym._version import __version__
-from kernelgym.cli import candidates, catalogue, episodes, machine, task_sets
+from kernelgym.cli import candidates, catalogue, episodes, leaderboard, machine, task_sets
 from kernelgym.cli.console import problem
 from kernelgym.cli.exits import Exit, guarded
 
@@ -40,6 +40,7 @@ for _command in (
 ):
     app.command()(guarded(_command))
 task_sets.add_to(app)
+leaderboard.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:
