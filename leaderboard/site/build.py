@@ -16,6 +16,7 @@ import msgspec
 
 from kernelgym.errors import RecordError
 from kernelgym.leaderboard.board import Board
+from kernelgym.leaderboard.checks import check_entry
 from kernelgym.leaderboard.loading import entry_folders, load_entry
 from kernelgym.leaderboard.ranking import rank
 from kernelgym.leaderboard.site.board_pages import (
@@ -145,6 +146,10 @@ def _read_entry(staging: Path, kept: Path, work: tuple[Path, str, str | None]) -
         entry = load_entry(folder)
         if entry.board.slug != folder.parent.name:
             raise RecordError(f"{folder}: expected it below {entry.board.slug}, as its board is")
+        problems = check_entry(entry)
+        if problems:
+            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+            raise RecordError(f"{folder}: {problems[0]}{more}")
         view = view_of(entry)
     except RecordError as error:
         return _Read(unit, None, None, str(error))
