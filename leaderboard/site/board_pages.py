@@ -10,7 +10,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kernelgym import scores as run_scores
 from kernelgym._version import __version__
 from kernelgym.feedback import format_seconds
 from kernelgym.leaderboard.board import Board
@@ -70,6 +69,7 @@ class TaskPage:
         rows: The entries that have a verdict on it, the fastest first.
         best: The row whose source is shown, or None.
         folder: That entry's folder.
+        clean: Whether no trivial answer passes its check.
     """
 
     board: Board
@@ -77,6 +77,7 @@ class TaskPage:
     rows: tuple[TaskRow, ...]
     best: TaskRow | None
     folder: Path | None
+    clean: bool
 
 
 def index_pages(boards: Sequence[BoardView]) -> dict[str, str]:
@@ -159,7 +160,7 @@ def task_pages(page: TaskPage) -> dict[str, str]:
             board=board,
             task=task,
             name=task_names()[task],
-            clean=task in run_scores.clean_tasks([task], board.protocol),
+            clean=page.clean,
             rows=Markup("\n").join(_task_row(row, task_folder(task)) for row in page.rows),
             best=page.best,
             files=files,

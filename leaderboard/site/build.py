@@ -14,11 +14,12 @@ from typing import TypeVar
 
 import msgspec
 
+from kernelgym import scores as run_scores
 from kernelgym.errors import RecordError
-from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.checks import check_entry
 from kernelgym.leaderboard.loading import entry_folders, load_entry
 from kernelgym.leaderboard.ranking import rank
+from kernelgym.leaderboard.reported import load_reported
 from kernelgym.leaderboard.site.board_pages import (
     TaskPage,
     TaskRow,
@@ -30,6 +31,7 @@ from kernelgym.leaderboard.site.board_pages import (
 from kernelgym.leaderboard.site.entry_pages import entry_pages, view_of
 from kernelgym.leaderboard.site.output import Output, code_version, write_pages
 from kernelgym.leaderboard.site.records import FIGURES, BoardView, EntryView, scopes_of
+from kernelgym.leaderboard.site.reported_pages import reported_pages
 from kernelgym.leaderboard.site.static import static_files
 from kernelgym.writing import writing
 
@@ -207,6 +209,8 @@ def _write_gathered(
 ) -> None:
     """The pages that show several entries, as far as they have changed."""
     _unit(output, "static", "", static_files)
+    reported = load_reported()
+    _unit(output, "reported", _hash(reported), functools.partial(reported_pages, reported))
     _unit(output, "index", _hash(_contents(boards)), functools.partial(index_pages, boards))
     stale: list[tuple[str, str, TaskPage]] = []
     for view in boards:
@@ -215,7 +219,7 @@ def _write_gathered(
         for page in _task_pages(view, entries / slug):
             unit = f"task:{slug}/{page.task}"
             shown = view.entries[page.best.slug].content if page.best else ""
-            inputs = _hash((page.rows, shown))
+            inputs = _hash((page.rows, shown, page.clean))
             if output.inputs_of(unit) == inputs:
                 output.keep(unit)
             else:
@@ -242,6 +246,7 @@ def _unit(
 
 def _task_pages(view: BoardView, folder: Path) -> Iterator[TaskPage]:
     entries = list(view.entries.values())
+    clean = frozenset(run_scores.clean_tasks(view.board.tasks, view.board.protocol))
     for place, task in enumerate(view.board.tasks):
         rows = [
             TaskRow(entry.slug, entry.info.name, entry.status, entry.scores.tasks[place])
@@ -253,9 +258,8 @@ def _task_pages(view: BoardView, folder: Path) -> Iterator[TaskPage]:
             correct = [row for row in rows if row.score.correct]
             verified = [row for row in correct if view.entries[row.slug].verified]
             best = next(iter(verified or correct), None)
-            yield TaskPage(
-                view.board, task, tuple(rows), best, folder / best.slug if best else None
-            )
+            source = folder / best.slug if best else None
+            yield TaskPage(view.board, task, tuple(rows), best, source, task in clean)
 
 
 def _contents(boards: Iterable[BoardView]) -> list[tuple[str, str, str]]:
