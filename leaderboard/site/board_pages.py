@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kernelgym._version import __version__
-from kernelgym.feedback import format_seconds
+from kernelgym.feedback import format_seconds, printable
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import Status
 from kernelgym.leaderboard.loading import SOLUTIONS, task_folder
@@ -281,8 +281,8 @@ def _task_row(row: TaskRow, file: str) -> Markup:
         said=str(score.outcome).replace("_", " "),
         slug=row.slug,
         file=file,
-        name=row.name,
-        reason=_REASON.format(score.reason) if score.reason else "",
+        name=printable(row.name),
+        reason=_REASON.format(printable(score.reason)) if score.reason else "",
         eager=score.eager.value if score.eager else "",
         eager_said=_SPEEDUP.format(ratio(score.eager.value), span(score.eager))
         if score.eager

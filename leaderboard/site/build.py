@@ -196,12 +196,8 @@ def _ranked(entries: Sequence[EntryView]) -> BoardView:
         verified = rank(entries, by_scope, lambda entry: entry.verified)
         of_all = {one.row.slug: one.place for one in rank(entries, by_scope)}
         order[scope.slug] = tuple(one.row.slug for one in verified)
-        ranks[scope.slug] = {
-            one.row.slug: (one.place, of_all[one.row.slug]) for one in verified
-        }
-    return BoardView(
-        entries[0].info.board, {entry.slug: entry for entry in entries}, order, ranks
-    )
+        ranks[scope.slug] = {one.row.slug: (one.place, of_all[one.row.slug]) for one in verified}
+    return BoardView(entries[0].info.board, {entry.slug: entry for entry in entries}, order, ranks)
 
 
 def _write_gathered(
@@ -215,7 +211,9 @@ def _write_gathered(
     stale: list[tuple[str, str, TaskPage]] = []
     for view in boards:
         slug = view.board.slug
-        _unit(output, f"board:{slug}", _hash(_contents([view])), functools.partial(board_pages, view))
+        _unit(
+            output, f"board:{slug}", _hash(_contents([view])), functools.partial(board_pages, view)
+        )
         for page in _task_pages(view, entries / slug):
             unit = f"task:{slug}/{page.task}"
             shown = view.entries[page.best.slug].content if page.best else ""

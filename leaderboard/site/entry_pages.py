@@ -26,7 +26,15 @@ from kernelgym.leaderboard.site.rendering import environment
 from kernelgym.leaderboard.site.tables import Cell, csv_text, json_text
 from kernelgym.workspace import MAIN_FILE, Workspace
 
-__all__ = ["entry_pages", "figure_cells", "figure_columns", "score_document", "start_of", "task_names", "view_of"]
+__all__ = [
+    "entry_pages",
+    "figure_cells",
+    "figure_columns",
+    "score_document",
+    "start_of",
+    "task_names",
+    "view_of",
+]
 
 _TASK_COLUMNS = (
     "task", "name", "outcome", "reason", "seconds",

@@ -75,6 +75,6 @@ def _lines(kind: str, lines: list[str]) -> Markup:
     # One escape for all of them: line by line it would be most of a site's build.
     if not lines:
         return Markup("")
-    body = escape(printable("\n".join(lines)))
+    body = str(escape(printable("\n".join(lines))))
     opening = f'<span class="{kind}">'
     return Markup(opening + body.replace("\n", f"\n</span>{opening}") + "\n</span>")

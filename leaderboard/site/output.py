@@ -58,12 +58,14 @@ class Output:
         self.folder = folder
         self._code = code
         self._state = folder / STATE_FOLDER / _STATE_FILE
-        if folder.exists() and not self._state.is_file():
-            # A first build that was interrupted leaves nothing but its own folder.
-            if not folder.is_dir() or any(one.name != STATE_FOLDER for one in folder.iterdir()):
-                raise UsageError(
-                    f"--out: expected an empty folder or one that an earlier build made, got {folder}"
-                )
+        # A first build that was interrupted leaves nothing but its own folder.
+        ours = not folder.exists() or self._state.is_file()
+        if not ours and (
+            not folder.is_dir() or any(one.name != STATE_FOLDER for one in folder.iterdir())
+        ):
+            raise UsageError(
+                f"--out: expected an empty folder or one that an earlier build made, got {folder}"
+            )
         self._before = self._read()
         self._units: dict[str, _Unit] = {}
         self._fresh: set[str] = set()

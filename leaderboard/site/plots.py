@@ -46,27 +46,22 @@ def fast_curve(rows: Sequence[TaskScore]) -> Plot:
         rows: All of a board's tasks, as an entry solved them.
     """
     tasks = len(rows)
-    x = Axis(_LOW_P, _HIGH_P, _LEFT, _WIDTH - _RIGHT - 56, logarithmic=True)
+    x = Axis(_LOW_P, _HIGH_P, _LEFT, _WIDTH - _RIGHT, logarithmic=True)
     y = Axis(0.0, 1.0, _HEIGHT - _BOTTOM, _TOP)
     parts = [frame(x, y, _TICKS, "p: times as fast as the baseline", "share of all tasks",
                    percent=True)]  # fmt: skip
     parts.append(line([(x(1.0), y.start), (x(1.0), y.end)], "baseline"))
     table = [[f"{p:g}"] for p in _SHOWN_P]
     names = []
-    ends: list[float] = []
     for name, kind in (("eager", "first"), ("compile", "second")):
-        speeds = sorted(
-            speed.value for row in rows if (speed := getattr(row, name)) is not None
-        )
+        speeds = sorted(speed.value for row in rows if (speed := getattr(row, name)) is not None)
         if not speeds:
             continue
-        names.append(name)
         parts.append(line(_steps(speeds, tasks, x, y), f"curve {kind}"))
-        height = y(_share_above(speeds, _HIGH_P, tasks))
-        # The two names must not lie on one another.
-        height = min([height, *(end - 14 for end in ends if abs(end - height) < 14)])
-        ends.append(height)
-        parts.append(text(x.end + 6, height + 4, name, f"name {kind}"))
+        row = y.end + 10 + 18 * len(names)
+        parts.append(line([(x.end - 92, row - 4), (x.end - 72, row - 4)], f"curve {kind}"))
+        parts.append(text(x.end - 66, row, name, f"name {kind}"))
+        names.append(name)
         for cells, p in zip(table, _SHOWN_P, strict=True):
             cells.append(f"{_share_above(speeds, p, tasks):.1%}")
     said = "; ".join(", ".join(cells) for cells in table)
@@ -91,14 +86,15 @@ def distribution(rows: Sequence[TaskScore]) -> Plot:
     counts = [0] * (len(edges) + 1)
     for speed in speeds:
         counts[sum(speed >= edge for edge in edges)] += 1
-    missing = len(rows) - len(speeds)
+    failed = len(rows) - len(speeds)
     x = Axis(edges[0] / 2**1.5, edges[-1] * 2**0.5, _LEFT, _WIDTH - _RIGHT, logarithmic=True)
-    y = Axis(0.0, max([*counts, missing, 4]) * 1.08, _HEIGHT - _BOTTOM, _TOP)
+    y = Axis(0.0, max([*counts, failed, 4]) * 1.08, _HEIGHT - _BOTTOM, _TOP)
     ticks = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
     parts = [frame(x, y, ticks, "times as fast as eager", "tasks")]
-    table = [("no correct solution", str(missing))]
+    table = [("no correct solution", str(failed))]
+    parts.append(text((x(x.low) + x(edges[0] / 2)) / 2, y.start + 18, "failed", "tick", "middle"))
     parts.append(
-        _bar(x(x.low) + 3, x(edges[0] / 2) - 1, y, missing, "failed", f"not correct: {missing}")
+        _bar(x(x.low) + 3, x(edges[0] / 2) - 1, y, failed, "failed", f"not correct: {failed}")
     )
     for index, count in enumerate(counts):
         low = edges[index - 1] if index else edges[0] / 2**0.5
@@ -154,6 +150,14 @@ def roofline(rows: Sequence[TaskScore], intensities: Mapping[str, float]) -> Plo
     parts.append(line([(_LEFT + strip, y.start), (_LEFT + strip, y.end)], "grid"))
     parts.append(line([(_LEFT, y(1.0)), (x.end, y(1.0))], "ceiling"))
     parts.append(text(x.end - 4, y(1.0) - 5, "roof", "note", "end"))
+    for place, level in enumerate("123"):
+        left = x.end - 190 + 66 * place
+        parts.append(
+            Markup('<circle class="point level{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>').format(
+                level, left, y.start - 14
+            )
+        )
+        parts.append(text(left + 8, y.start - 10, f"level {level}", "note"))
     table = []
     for number, (task, intensity, light) in enumerate(known):
         # Without products there is no intensity: such tasks lie side by side in a strip.

@@ -92,7 +92,7 @@ def _against(name: str, label: str) -> tuple[Figure, ...]:
         ),
         figure(
             "geomean_correct", f"Mean vs {label}, correct only",
-            f"The same over correct solutions alone, as papers often state it.",
+            "The same over correct solutions alone, as papers often state it.",
             "geomean_correct", True, False,
         ),
         figure(

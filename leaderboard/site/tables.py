@@ -14,8 +14,9 @@ __all__ = ["Cell", "csv_text", "json_text"]
 
 Cell = str | float | int | bool | None
 
-# A spreadsheet takes a cell that starts with one of these for a formula, some also behind blanks.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+# A spreadsheet takes a cell that starts with one of these for a formula, some also behind blanks;
+# the last four are full-width signs.
+_FORMULA = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:

@@ -74,7 +74,7 @@ const NUMBER = "\\b(?:0[xX][\\da-fA-F]+|(?:\\d+\\.?\\d*|\\.\\d+)(?:[eE][-+]?\\d+
 const PATTERNS = {
   python: [
     ["comment", "#[^\\n]*"],
-    ["string", "[rRbBfF]{0,2}(?:\"\"\"[^]*?(?:\"\"\"|$)|'''[^]*?(?:'''|$)|\"(?:\\\\.|[^\"\\\\\\n])*\"?|'(?:\\\\.|[^'\\\\\\n])*'?)"],
+    ["string", "[rRbBfF]{0,2}(?:\"\"\"[^]*?(?:\"\"\"|(?![^]))|'''[^]*?(?:'''|(?![^]))|\"(?:\\\\.|[^\"\\\\\\n])*\"?|'(?:\\\\.|[^'\\\\\\n])*'?)"],
     ["keyword", words(`and as assert async await break class continue def del elif else except
       finally for from global if import in is lambda nonlocal not or pass raise return try while
       with yield None True False`)],
@@ -82,7 +82,7 @@ const PATTERNS = {
     ["number", NUMBER],
   ],
   cuda: [
-    ["comment", "//[^\\n]*|/\\*[^]*?(?:\\*/|$)"],
+    ["comment", "//[^\\n]*|/\\*[^]*?(?:\\*/|(?![^]))"],
     ["directive", "^[ \\t]*#[^\\n]*"],
     ["string", "\"(?:\\\\.|[^\"\\\\\\n])*\"?|'(?:\\\\.|[^'\\\\\\n])*'?"],
     ["keyword", words(`if else for while do return switch case break continue const constexpr static

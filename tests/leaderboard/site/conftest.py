@@ -56,6 +56,10 @@ class Document(HTMLParser):
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
 
+    def classes(self, tag: str) -> set[str]:
+        """Every class of the elements of a kind."""
+        return {name for found in self.all(tag) for name in (found.get("class") or "").split()}
+
     def values(self, *names: str) -> list[str]:
         """The values of some attributes, wherever they stand."""
         found = [attributes.get(name) for _, attributes in self.elements for name in names]

@@ -59,7 +59,9 @@ def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+        page.on(
+            "console", lambda said: problems.append(said.text) if said.type == "error" else None
+        )
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on(
             "request",
