@@ -12,20 +12,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kernelgym import traces
+from kernelgym.config import JudgeConfig
 from kernelgym.errors import RecordError
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import Measurement, Speedup, Timing, Verdict
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import Entry, Status, TaskResult
 from kernelgym.leaderboard.loading import entry_folders, load_entry
+from kernelgym.leaderboard.told import Told, told
 
 __all__ = ["Fingerprints", "Problem", "check_all", "check_entry", "copies", "fingerprints"]
 
 _CONFINED = ("standard", "hardened")
 # Either of a pair will do: which one there is depends on the kernel.
 _REQUIRED = (("no_new_privileges",), ("rlimits",), ("landlock", "mountns"), ("no_network",))
-_SWITCHED_OFF = ("-", "off:", "without:")
+_SWITCHED_OFF = "off:"
+_LEAST_DRAWS = JudgeConfig().draws
 _RATIO_TOLERANCE = 0.05
 _COPIED = 0.9
 
@@ -149,6 +151,9 @@ def _rules(entry: Entry) -> Iterator[Problem]:
     if config.seed is not None:
         message = f"expected verdicts under secret salts, got seed {config.seed}"
         yield Problem("rules.seed", where, message)
+    if config.draws < _LEAST_DRAWS:
+        message = f"expected at least {_LEAST_DRAWS} draws of inputs, got {config.draws}"
+        yield Problem("rules.draws", where, message)
     if "eager" not in config.baselines:
         yield Problem("rules.baselines", where, "expected times against eager, got none")
 
@@ -256,23 +261,20 @@ def _measurements(timing: Timing) -> Iterator[tuple[str, Measurement]]:
 
 def _traces(entry: Entry) -> Iterator[Problem]:
     """Where there is a trace, each verdict stands in it, and it holds no more than was stated."""
-    counts: Counter[str] = Counter()
-    told: dict[tuple[str, str], list[Verdict]] = {}
     if not entry.traces:
         return
+    counts: Counter[str] = Counter()
+    known: dict[tuple[str, str], list[Told]] = {}
     for path in entry.traces:
         try:
-            episodes = traces.read(path)
+            for one in told(path):
+                counts[one.task] += 1
+                known.setdefault((one.task, one.source_hash), []).append(one)
         except RecordError as error:
             yield Problem("trace.unreadable", str(path), str(error))
             return
-        for step in (step for episode in episodes for step in episode.steps):
-            if step.verdict is not None:
-                counts[step.verdict.task] += 1
-                key = step.verdict.task, step.verdict.source_hash
-                told.setdefault(key, []).append(step.verdict)
     for result in entry.results:
-        if result.verdict not in told.get((result.task, result.verdict.source_hash), ()):
+        if not _is_told(result.verdict, known.get((result.task, result.verdict.source_hash), ())):
             message = "expected the verdict that the trace tells, got another"
             yield Problem("trace.differs", result.task, message)
     stated = entry.info.budget.verdicts_per_task
@@ -280,6 +282,13 @@ def _traces(entry: Entry) -> Iterator[Problem]:
         if stated is not None and count > stated:
             message = f"expected at most the {stated} verdicts stated, got {count} in the trace"
             yield Problem("budget.exceeded", task, message)
+
+
+def _is_told(verdict: Verdict, candidates: Iterable[Told]) -> bool:
+    try:
+        return any(one.verdict() == verdict for one in candidates)
+    except RecordError:
+        return False
 
 
 def _fingerprint(result: TaskResult) -> str:

@@ -11,7 +11,7 @@ from kernelgym.errors import RecordError
 __all__ = ["read_mapping", "write_mapping"]
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
     """Refuses aliases, from which bombs are made, and keys given twice."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -59,4 +59,5 @@ def read_mapping(data: bytes, where: str) -> dict[str, Any]:
 
 def write_mapping(mapping: dict[str, Any]) -> bytes:
     """A mapping as YAML, in its own order of keys."""
-    return yaml.safe_dump(mapping, sort_keys=False, allow_unicode=True).encode("utf-8")
+    text: str = yaml.safe_dump(mapping, sort_keys=False, allow_unicode=True)
+    return text.encode("utf-8")

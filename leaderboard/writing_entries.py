@@ -49,6 +49,7 @@ def write_entry(
             path = folder / SOLUTIONS / task_folder(result.task) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode("utf-8"))
+    log.path.chmod(0o644)  # a log is its writer's alone; this one is to be published
     environment = dataclasses.replace(environment, verdicts=len(log), head=log.head)
     _write_json(folder / ENVIRONMENT_FILE, environment)
     (folder / ENTRY_FILE).write_bytes(write_mapping(_mapping(info)))

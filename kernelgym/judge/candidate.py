@@ -30,7 +30,7 @@ from kernelgym.judge.allocations import AllocationTracker
 from kernelgym.judge.buffers import Buffer, dtype_name, named_dtype
 from kernelgym.judge.device import open_buffer, set_arithmetic, settle
 from kernelgym.judge.emulated_cuda import emulated_cuda
-from kernelgym.judge.gpu_call import profiled_call, timed_call
+from kernelgym.judge.gpu_call import CacheFlush, profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
 from kernelgym.toolchain import inline
 from kernelgym.toolchain.build import BuildRequest, BuildResult
@@ -67,6 +67,7 @@ class _Candidate:
         self._module: types.ModuleType | None = None
         self._state: dict[str, torch.Tensor] = {}
         self._io: tuple[Buffer, ...] = ()
+        self._flush: CacheFlush | None = None
         self._runtime = EmulatorRuntime(setup.runtime) if setup.runtime else None
         if self._runtime is not None:
             self._runtime.set_order(setup.order)
@@ -258,7 +259,9 @@ class _Candidate:
     def _time(self, command: protocol.Time) -> protocol.Timed:
         args = self._prepared(command)
         call = (lambda: self._model(*args)) if command.call else (lambda: None)
-        result, seconds, host_seconds = timed_call(call, self._device, command.flush_bytes)
+        if self._flush is None:
+            self._flush = CacheFlush(self._device, command.flush_bytes)
+        result, seconds, host_seconds = timed_call(call, self._device, self._flush)
         infos: tuple[protocol.OutputInfo, ...] = ()
         if command.call:
             infos = self._hand_over(result, args, command.outputs, self._io[1])

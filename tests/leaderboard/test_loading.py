@@ -68,7 +68,7 @@ def yaml_with(first: Path, old: str, new: str) -> None:
         ("name: first-light", "name: <b>x</b>", "name: expected plain text"),
         ("name: first-light", 'name: "a\\nb"', "name: expected plain text in one line"),
         ("name: first-light", "name: [1]", "Expected `str`, got `array`"),
-        ("name: first-light", "nmae: x", "expected one of .*, got 'nmae'"),
+        ("name: first-light", "title: x", "expected one of .*, got 'title'"),
         ("name: first-light", "name: x\nname: y", "each key once, got 'name'"),
         ("name: first-light", "name: !!python/object/apply:os.system [id]", "could not determine"),
         ("name: first-light", "name: {", "expected plain YAML"),

@@ -256,9 +256,18 @@ def test_a_weakly_confined_run_is_refused(make_run, entries):
         send(make_run(judge=judge), entries, sample=0)
 
 
-def test_a_run_under_a_known_seed_is_refused(make_run, entries):
-    with pytest.raises(UsageError, match=r"rules.seed: .* got seed 7"):
-        send(make_run(judge=StubJudge(JudgeConfig(seed=7))), entries, sample=0)
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (JudgeConfig(seed=7), r"rules.seed: .* got seed 7"),
+        (JudgeConfig(draws=1), r"rules.draws: .* expected at least 5 draws of inputs, got 1"),
+        (JudgeConfig(baselines=("compile",)), r"rules.baselines: .* expected times against eager"),
+    ],
+)
+def test_a_run_under_weaker_rules_is_refused(make_run, entries, config, message):
+    with pytest.raises(UsageError, match=message):
+        send(make_run(judge=StubJudge(config)), entries, sample=0)
+    assert files_below(entries) == []
 
 
 def test_a_trace_of_another_configuration_is_refused(make_run, entries):
@@ -290,3 +299,5 @@ def test_a_folder_of_something_else_is_no_result(entries, tmp_path):
 def test_the_entry_written_can_be_read_again(make_run, entries):
     entry = send(make_run(), entries)
     assert load_entry(entry.folder) == entry
+    modes = {oct(path.stat().st_mode & 0o444) for path in entry.folder.rglob("*")}
+    assert modes == {"0o444"}

@@ -326,3 +326,18 @@ def test_content_that_changes_during_the_replay_is_not_stamped(entry):
     with pytest.raises(UsageError, match="expected it to stay as it is"):
         run(entry, maker=Meddling())
     assert not (entry.folder / "verification.json").exists()
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", '{"kin": 3}', '{"kind": "step", "verdict": {}}'])
+def test_a_trace_that_cannot_be_read_is_named(entry, entries, line):
+    path = entry.folder / "traces" / "trace.jsonl"
+    path.write_text(f"{line}\n" + path.read_text())
+    (problem,) = check_all([entry.folder], entries)
+    assert problem.code == "trace.unreadable"
+    assert "trace.jsonl:1: expected a trace's record" in problem.message
+
+
+def test_what_an_agent_sent_does_not_keep_a_trace_from_being_read(entry, entries):
+    path = entry.folder / "traces" / "trace.jsonl"
+    path.write_text(path.read_text().replace('"action": "', '"action": "\\ud800', 1))
+    assert check_all([entry.folder], entries) == ()
