@@ -23,7 +23,7 @@ from kernelgym.leaderboard.site.entry_pages import (
     start_of,
     task_names,
 )
-from kernelgym.leaderboard.site.listing import listings
+from kernelgym.leaderboard.site.listing import Listing, listings
 from kernelgym.leaderboard.site.records import (
     FIGURES,
     SCOPES,
@@ -132,7 +132,7 @@ def board_pages(view: BoardView) -> dict[str, str]:
 def task_pages(page: TaskPage) -> dict[str, str]:
     """The pages of a task on a board, by path."""
     board, task = page.board, page.task
-    files = ()
+    files: tuple[Listing, ...] = ()
     if page.best is not None and page.folder is not None:
         sources = _sources(page.folder / SOLUTIONS / task_folder(task))
         files = listings(sources, start_of(task, board.size))

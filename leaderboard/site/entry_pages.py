@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,9 @@ from kernelgym.leaderboard.site.records import FIGURES, EntryView, scopes_of
 from kernelgym.leaderboard.site.rendering import environment
 from kernelgym.leaderboard.site.tables import Cell, csv_text, json_text
 from kernelgym.workspace import MAIN_FILE, Workspace
+
+if TYPE_CHECKING:
+    import jinja2
 
 __all__ = [
     "entry_pages",
@@ -149,7 +152,7 @@ def _solution(board: Board, view: EntryView, result: TaskResult) -> str:
 
 
 @functools.cache
-def _solution_template() -> Any:
+def _solution_template() -> jinja2.Template:
     return environment().get_template("solution.html.j2")
 
 

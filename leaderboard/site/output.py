@@ -12,8 +12,7 @@ import dataclasses
 import hashlib
 import importlib.resources
 import shutil
-from collections.abc import Iterable, Mapping
-from importlib.resources.abc import Traversable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -169,13 +168,14 @@ def code_version() -> str:
     """A hash of the code, templates and style sheets that pages are made with."""
     digest = hashlib.sha256(__version__.encode())
     for package in _PACKAGES:
-        _digest(importlib.resources.files(package), digest)
+        for path in _files(Path(str(importlib.resources.files(package)))):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
-def _digest(folder: Traversable, digest: hashlib._Hash) -> None:
-    for item in sorted(folder.iterdir(), key=lambda item: item.name):
-        if item.is_dir() and item.name not in ("entries", "__pycache__"):
-            _digest(item, digest)
-        elif item.name.endswith(_KINDS):
-            digest.update(item.name.encode() + b"\0" + item.read_bytes())
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and path.name not in ("entries", "__pycache__"):
+            yield from _files(path)
+        elif path.suffix in _KINDS:
+            yield path

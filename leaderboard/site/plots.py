@@ -52,7 +52,7 @@ def fast_curve(rows: Sequence[TaskScore]) -> Plot:
                    percent=True)]  # fmt: skip
     parts.append(line([(x(1.0), y.start), (x(1.0), y.end)], "baseline"))
     table = [[f"{p:g}"] for p in _SHOWN_P]
-    names = []
+    names: list[str] = []
     for name, kind in (("eager", "first"), ("compile", "second")):
         speeds = sorted(speed.value for row in rows if (speed := getattr(row, name)) is not None)
         if not speeds:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import http.server
 from pathlib import Path
-from typing import ClassVar
 
 from kernelgym.errors import UsageError
 from kernelgym.leaderboard.site.output import STATE_FOLDER
@@ -15,11 +14,6 @@ __all__ = ["serve_site"]
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
     """Sends files of a site, and no listing of a folder."""
-
-    extensions_map: ClassVar[dict[str, str]] = {
-        **http.server.SimpleHTTPRequestHandler.extensions_map,
-        ".jsonl": "text/plain; charset=utf-8",
-    }
 
     def send_head(self):  # type: ignore[no-untyped-def]
         """Refuses what is not part of the site; otherwise as in the standard library."""
