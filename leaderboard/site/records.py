@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import EntryInfo, Status
 from kernelgym.leaderboard.resampling import Estimate
-from kernelgym.leaderboard.scores import AT_LIGHT, EntryScores, SetScores
+from kernelgym.leaderboard.scores import AT_LIGHT, BaselineScores, EntryScores, SetScores
 
 __all__ = ["FIGURES", "SCOPES", "BoardView", "EntryView", "Figure", "Scope", "scopes_of"]
+
+# KernelBench's p, as far as scores are sampled there; an entry's plot has all of the curve.
+_FAST = (1.0, 1.5, 2.0, 5.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,44 +75,70 @@ class Figure:
     of: Callable[[SetScores], Estimate | None]
 
 
-def _against(name: str, label: str) -> tuple[Figure, ...]:
-    """The figures against one baseline."""
+def _against(name: str, label: str, fast_on_board: tuple[float, ...]) -> tuple[Figure, ...]:
+    """The figures against one baseline, fast_p among them."""
 
     def figure(
-        key: str, said: str, explained: str, field: str, is_ratio: bool, on_board: bool
+        key: str,
+        said: str,
+        explained: str,
+        of: Callable[[BaselineScores], Estimate | None],
+        is_ratio: bool = False,
+        on_board: bool = False,
     ) -> Figure:
-        def of(score: SetScores) -> Estimate | None:
-            against = getattr(score, name)
-            return None if against is None else getattr(against, field)
+        def of_set(score: SetScores) -> Estimate | None:
+            against: BaselineScores | None = getattr(score, name)
+            return None if against is None else of(against)
 
-        return Figure(f"{key}_{name}", said, explained, is_ratio, on_board, of)
+        return Figure(f"{key}_{name}", said, explained, is_ratio, on_board, of_set)
+
+    def fast(p: float) -> Figure:
+        return figure(
+            f"fast_{p:g}",
+            f"fast_{p:g} vs {label}",
+            f"Share of tasks with a correct solution more than {p:g} times as fast as {label}.",
+            lambda against: dict(against.fast)[p],
+            on_board=p in fast_on_board,
+        )
 
     return (
         figure(
-            "geomean_all", f"Mean vs {label}",
+            "geomean_all",
+            f"Mean vs {label}",
             f"Geometric mean of the speedup against {label} over all tasks; a task without a "
-            "correct solution counts 1.", "geomean_all", True, True,
+            "correct solution counts 1.",
+            lambda against: against.geomean_all,
+            is_ratio=True,
+            on_board=True,
         ),
         figure(
-            "geomean_correct", f"Mean vs {label}, correct only",
+            "geomean_correct",
+            f"Mean vs {label}, correct only",
             "The same over correct solutions alone, as papers often state it.",
-            "geomean_correct", True, False,
+            lambda against: against.geomean_correct,
+            is_ratio=True,
         ),
+        *(fast(p) for p in _FAST),
         figure(
-            "faster", f"Faster than {label}",
+            "faster",
+            f"Surely faster than {label}",
             f"Share of tasks with a correct solution whose speedup against {label} lies above 1 "
-            "with its whole interval.", "faster", False, True,
+            "with its whole interval.",
+            lambda against: against.faster,
+            on_board=True,
         ),
         figure(
-            "faster_5", f"5 % faster than {label}",
-            "The same above 1.05.", "faster_by_5_percent", False, False,
+            "faster_5",
+            f"Surely 5 % faster than {label}",
+            "The same above 1.05.",
+            lambda against: against.faster_by_5_percent,
         ),
-    )  # fmt: skip
+    )
 
 
 FIGURES = (
-    *_against("eager", "eager"),
-    *_against("compile", "compile"),
+    *_against("eager", "eager", (1.0, 2.0)),
+    *_against("compile", "compile", ()),
     Figure("correct", "Correct", "Share of tasks with a correct solution.", False, True,
            lambda score: score.correct),
     Figure("at_light", "At the limit",
