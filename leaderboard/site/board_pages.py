@@ -26,7 +26,6 @@ from kernelgym.leaderboard.site.entry_pages import (
 from kernelgym.leaderboard.site.listing import Listing, listings
 from kernelgym.leaderboard.site.records import (
     FIGURES,
-    SCOPES,
     BoardView,
     EntryView,
     Scope,
@@ -174,13 +173,11 @@ def _listed(view: BoardView) -> dict[str, Any]:
     ranks = view.ranks["index"]
     ranked = [slug for slug in view.order["index"] if ranks[slug][0] is not None]
     leader = view.entries[ranked[0]] if ranked else None
-    mean = FIGURES[0].of(SCOPES[0].of(leader.scores)) if leader else None
     return {
         "board": view.board,
         "entries": len(view.entries),
         "verified": sum(entry.verified for entry in view.entries.values()),
         "leader": leader,
-        "mean": mean,
     }
 
 
