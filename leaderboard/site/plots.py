@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
@@ -204,8 +205,7 @@ def interval_bar(figure: Estimate, low: float, high: float) -> Markup:
 
 def _steps(speeds: Sequence[float], tasks: int, x: Axis, y: Axis) -> list[tuple[float, float]]:
     """The curve's corners; `speeds` ascend."""
-    share = _share_above(speeds, _LOW_P, tasks)
-    corners = [(x.start, y(share))]
+    corners = [(x.start, y(_share_above(speeds, _LOW_P, tasks)))]
     for speed in speeds:
         if _LOW_P < speed < _HIGH_P:
             corners.append((x(speed), corners[-1][1]))
@@ -214,7 +214,8 @@ def _steps(speeds: Sequence[float], tasks: int, x: Axis, y: Axis) -> list[tuple[
 
 
 def _share_above(speeds: Sequence[float], p: float, tasks: int) -> float:
-    return sum(speed > p for speed in speeds) / tasks
+    """The share of tasks with more than p; `speeds` ascend."""
+    return (len(speeds) - bisect.bisect_right(speeds, p)) / tasks
 
 
 def _bar(left: float, right: float, y: Axis, count: int, kind: str, said: str) -> Markup:
