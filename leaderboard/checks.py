@@ -277,11 +277,12 @@ def _traces(entry: Entry) -> Iterator[Problem]:
         if not _is_told(result.verdict, known.get((result.task, result.verdict.source_hash), ())):
             message = "expected the verdict that the trace tells, got another"
             yield Problem("trace.differs", result.task, message)
-    stated = entry.info.budget.verdicts_per_task
-    for task, count in counts.items():
-        if stated is not None and count > stated:
-            message = f"expected at most the {stated} verdicts stated, got {count} in the trace"
-            yield Problem("budget.exceeded", task, message)
+    used = entry.info.budget
+    stated = [(task, count, used.verdicts_per_task) for task, count in counts.items()]
+    for where, count, limit in (*stated, ("all tasks", sum(counts.values()), used.verdicts)):
+        if limit is not None and count > limit:
+            message = f"expected at most the {limit} verdicts stated, got {count} in the trace"
+            yield Problem("budget.exceeded", where, message)
 
 
 def _is_told(verdict: Verdict, candidates: Iterable[Told]) -> bool:

@@ -333,7 +333,9 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 def _subfolders(root: Path) -> list[Path]:
     if not root.is_dir() or root.is_symlink():
         raise RecordError(f"{root}: expected a folder of entries")
-    found = sorted(path for path in root.iterdir() if path.name not in ("README.md", ".gitkeep"))
+    # Hidden folders are drafts of submissions under way.
+    visible = (path for path in root.iterdir() if not path.name.startswith("."))
+    found = sorted(path for path in visible if path.name != "README.md")
     for path in found:
         if path.is_symlink() or not path.is_dir():
             raise RecordError(f"{path}: expected a folder, got something else")

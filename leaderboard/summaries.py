@@ -1,4 +1,4 @@
-"""Entries in short, kept by content: what tables need, without reading every verdict again."""
+"""Entries in short, kept between calls: what a comparison needs, without reading all again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,18 +17,12 @@ from kernelgym._version import __version__
 from kernelgym.errors import RecordError
 from kernelgym.leaderboard import checks
 from kernelgym.leaderboard.entry import Entry, EntryInfo, Status, Verification
-from kernelgym.leaderboard.loading import (
-    VERIFICATION_FILE,
-    content_hash,
-    entry_folders,
-    load_entry,
-    read_files,
-)
+from kernelgym.leaderboard.loading import entry_folders, load_entry
 from kernelgym.leaderboard.scores import EntryScores, score_entry
 
 __all__ = ["Summary", "default_cache", "summaries", "summarise"]
 
-_CACHE_VERSION = 1
+_CACHE_VERSION = 2
 _FEW = 4  # so many entries are read faster than processes start
 
 
@@ -38,8 +32,7 @@ class Summary:
 
     Attributes:
         id: `<board's slug>/<folder's name>`.
-        key: Hash of everything in its folder and of the version that made this; changes when
-            whatever is shown of the entry may have.
+        content: See `Entry`.
         info: See `Entry`.
         status: See `Entry`.
         verification: See `Entry`.
@@ -50,7 +43,7 @@ class Summary:
     """
 
     id: str
-    key: str
+    content: str
     info: EntryInfo
     status: Status
     verification: Verification | None
@@ -65,15 +58,15 @@ def default_cache() -> Path:
     return Path(platformdirs.user_cache_dir("kernelgym")) / "leaderboard"
 
 
-def summarise(entry: Entry, key: str) -> Summary:
-    """An entry in short; `key` as in `Summary`.
+def summarise(entry: Entry) -> Summary:
+    """An entry in short.
 
     Raises:
         RecordError: Its speedups cannot be scored.
     """
     return Summary(
         id=entry.id,
-        key=key,
+        content=entry.content,
         info=entry.info,
         status=entry.status,
         verification=entry.verification,
@@ -128,20 +121,37 @@ def _read(folders: Sequence[Path], cache: Path, workers: int | None) -> list[Sum
 
 
 def _summary(folder: Path, cache: Path) -> Summary:
-    files = read_files(folder)
-    parts = (str(_CACHE_VERSION), __version__, folder.parent.name, folder.name, content_hash(files))
-    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape"))
-    digest.update(files.get(VERIFICATION_FILE, b""))
-    key = digest.hexdigest()
-    path = cache / f"{key}.msgpack"
+    path = cache / f"{_state(folder)}.msgpack"
     try:
         return msgspec.msgpack.decode(path.read_bytes(), type=Summary)
     except FileNotFoundError:
         pass
     except (msgspec.DecodeError, RecordError):
         path.unlink()  # of another version, or cut off
-    summary = summarise(load_entry(folder), key)
+    summary = summarise(load_entry(folder))
     fresh = path.with_suffix(f".{os.getpid()}")
     fresh.write_bytes(msgspec.msgpack.encode(summary))
     fresh.replace(path)
     return summary
+
+
+def _state(folder: Path) -> str:
+    """What changes when a file of an entry does, without reading any: hashed.
+
+    A file's time of last change cannot be set back, unlike that of its last modification.
+    """
+    digest = hashlib.sha256(f"{_CACHE_VERSION} {__version__} {folder.resolve()}\0".encode())
+    for path, status in _statuses(str(folder)):
+        told = (
+            f"{path}\0{status.st_mode} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+        )
+        digest.update(told.encode("utf-8", "surrogateescape") + b"\0")
+    return digest.hexdigest()
+
+
+def _statuses(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(folder) as items:
+        for item in sorted(items, key=lambda item: item.name):
+            yield item.path, item.stat(follow_symlinks=False)
+            if item.is_dir(follow_symlinks=False):
+                yield from _statuses(item.path)

@@ -230,6 +230,11 @@ def test_a_verdict_of_a_newer_schema(first):
         load_entry(first)
 
 
+def test_drafts_of_submissions_under_way_are_no_entries(fixtures):
+    (fixtures / ".draft-abc").mkdir()
+    assert [folder.name for folder in entry_folders(fixtures)] == ["first-light", "second-wind"]
+
+
 def test_entries_are_found_by_path_id_and_name(fixtures, first):
     assert find_entry(str(first), fixtures) == first
     assert find_entry("first-light", fixtures) == first

@@ -51,7 +51,7 @@ def test_a_run_becomes_an_entry_with_the_best_verdict_of_each_task(make_run, ent
     assert sorted(entry.environment.rejudged) == ["L1/19", "L1/23", "L2/76"]
     assert maker.made[0].closed
     assert checks.check_all([entry.folder], entries) == ()
-    assert [item.name for item in entries.parent.iterdir() if item.name.startswith(".")] == []
+    assert [item.name for item in entries.iterdir()] == [entry.board.slug]
 
 
 def test_a_task_whose_files_were_never_changed_counts_as_not_attempted(make_run, entries):

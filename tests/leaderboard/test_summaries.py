@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from kernelgym.errors import RecordError
@@ -49,6 +51,18 @@ def test_only_what_changes_is_read_again(fixtures, first, tmp_path, reads):
     (first / "verification.json").unlink()
     reads.clear()
     assert [s.status for s in summaries(fixtures, tmp_path / "cache")] == [Status.UNVERIFIED] * 2
+    assert reads == ["first-light"]
+
+
+def test_a_change_is_seen_though_size_and_time_are_set_back(fixtures, first, tmp_path, reads):
+    summaries(fixtures, tmp_path / "cache")
+    path = first / "entry.yaml"
+    before = path.stat()
+    path.write_text(path.read_text().replace("agent: made-up", "agent: made-it"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    reads.clear()
+    assert summaries(fixtures, tmp_path / "cache")[0].info.agent == "made-it"
     assert reads == ["first-light"]
 
 

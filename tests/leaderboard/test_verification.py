@@ -284,11 +284,20 @@ def test_one_verdicts_salt_in_another_is_named(entry, entries):
     ]
 
 
-def test_more_verdicts_than_stated_are_found_in_the_trace(entry, entries):
+@pytest.mark.parametrize(
+    ("stated", "instead", "where"),
+    [
+        ("verdicts_per_task: 3", "verdicts_per_task: 2", "L1/19"),
+        ("verdicts: 6", "verdicts: 5", "all tasks"),
+    ],
+)
+def test_more_verdicts_than_stated_are_found_in_the_trace(entry, entries, stated, instead, where):
     path = entry.folder / "entry.yaml"
-    path.write_text(path.read_text().replace("verdicts_per_task: 3", "verdicts_per_task: 2"))
+    text = path.read_text()
+    assert stated in text
+    path.write_text(text.replace(stated, instead))
     (problem,) = check_all([entry.folder], entries)
-    assert (problem.code, problem.where) == ("budget.exceeded", "L1/19")
+    assert (problem.code, problem.where) == ("budget.exceeded", where)
 
 
 def test_a_copied_entry_is_named_on_the_copy(entry, entries):
