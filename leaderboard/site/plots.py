@@ -151,7 +151,7 @@ def roofline(rows: Sequence[TaskScore], intensities: Mapping[str, float]) -> Plo
     parts.append(line([(_LEFT + strip, y.start), (_LEFT + strip, y.end)], "grid"))
     parts.append(line([(_LEFT, y(1.0)), (x.end, y(1.0))], "ceiling"))
     parts.append(text(x.end - 4, y(1.0) - 5, "roof", "note", "end"))
-    for place, level in enumerate("123"):
+    for place, level in enumerate(sorted({task[1:2] for task, _, _ in known})):
         left = x.end - 190 + 66 * place
         parts.append(
             Markup('<circle class="point level{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>').format(

@@ -72,7 +72,9 @@ def _share_span(figure: Estimate | Speedup) -> str:
 
 
 def _counter(value: float, name: str) -> str:
-    return format_bytes(value) if "bytes" in name else f"{value:.4g}"
+    if "bytes" in name:
+        return format_bytes(value)
+    return f"{value:,.0f}" if value.is_integer() and value < 1e9 else f"{value:.4g}"
 
 
 def _evidence(verdict: Verdict) -> list[tuple[str, str]]:
