@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from kernelgym.feedback import printable
 
@@ -34,12 +35,8 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 
 
 def json_text(document: Mapping[str, Any]) -> str:
-    """A document as JSON, indented by one space.
-
-    Raises:
-        ValueError: A number in it is not finite.
-    """
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    """A document as JSON, indented by one space; a number that is not finite is null."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
 def _guarded(cell: Cell) -> Cell:
