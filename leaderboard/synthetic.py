@@ -36,7 +36,7 @@ BOARD = Board("NVIDIA H200", "audited", "strict", "default", "kernelbench", "ful
 
 _REASONS = {
     Outcome.REJECTED: "rule.torch_compute",
-    Outcome.COMPILE_ERROR: "build.error",
+    Outcome.COMPILE_ERROR: "build.compile",
     Outcome.INCORRECT: "check.tail",
 }
 _PROTECTIONS = ("landlock", "no_network", "no_new_privileges", "no_processes", "rlimits")

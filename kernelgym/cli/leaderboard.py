@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernelgym.cli import leaderboard_site
 from kernelgym.cli.console import errors, plain, problem
 from kernelgym.cli.exits import Exit, finish, guarded
 from kernelgym.cli.options import judging
@@ -33,7 +34,7 @@ _Cache = Annotated[
 def add_to(app: typer.Typer) -> None:
     """Adds the group `leaderboard`."""
     group = typer.Typer(no_args_is_help=True, help=_GROUP_HELP)
-    for command in (submit, verify, check):
+    for command in (submit, verify, check, leaderboard_site.build, leaderboard_site.serve):
         group.command()(guarded(command))
     app.add_typer(group, name="leaderboard")
 

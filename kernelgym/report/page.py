@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import os
 from pathlib import Path
 
@@ -10,15 +9,14 @@ from kernelgym._version import __version__
 from kernelgym.errors import UsageError
 from kernelgym.feedback import (
     clip,
-    format_bytes,
     format_seconds,
-    printable,
     render_feedback,
     summary,
 )
 from kernelgym.judge.verdict import Verdict
 from kernelgym.report import plots
 from kernelgym.report.content import RunView, collect
+from kernelgym.report.rendering import page_environment, read_style
 
 __all__ = ["render_report", "write_report"]
 
@@ -51,31 +49,16 @@ def write_report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
 
 def render_report(run: RunView) -> str:
     """The page as text: one HTML document that loads nothing and runs no script."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("kernelgym.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # Whatever a run's texts hold, control characters never reach the page.
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
+    environment = page_environment("kernelgym.report")
     environment.filters.update(
-        bytes=format_bytes,
-        seconds=format_seconds,
         summary=summary,
         feedback=render_feedback,
         clipped=lambda text: clip(text, _MAX_ACTION),
         milliseconds=_phases,
     )
-    styles = (importlib.resources.files(__package__) / "templates" / "report.css").read_text(
-        "utf-8"
-    )
     return environment.get_template("report.html.j2").render(
         run=run,
-        styles=styles,
+        styles=read_style("tokens.css") + read_style("report.css"),
         progress=plots.progress,
         roofline=plots.roofline,
         version=__version__,

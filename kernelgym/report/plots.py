@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
@@ -11,6 +11,7 @@ from kernelgym.judge.physics import EMULATED_DEVICE, DeviceModel
 from kernelgym.judge.verdict import Verdict
 from kernelgym.report.axes import Axis, si
 from kernelgym.report.content import EpisodeView
+from kernelgym.report.svg import frame, line, picture, text
 
 __all__ = ["progress", "roofline"]
 
@@ -41,16 +42,16 @@ def progress(episode: EpisodeView) -> Markup | None:
     log = min(values) > 0 and max(values) / min(values) > 8
     floor = [] if log else [0.0]
     y = Axis.around([*values, *floor], _HEIGHT - _BOTTOM, _TOP, logarithmic=log)
-    parts = [_frame(x, y, [float(turn.number) for turn in episode.turns], "turn", "speedup")]
-    parts.append(_line([(x.start, y(1.0)), (x.end, y(1.0))], "baseline"))
-    parts.append(_text(x.end - 4, y(1.0) - 5, "eager", "note", "end"))
+    parts = [frame(x, y, [float(turn.number) for turn in episode.turns], "turn", "speedup")]
+    parts.append(line([(x.start, y(1.0)), (x.end, y(1.0))], "baseline"))
+    parts.append(text(x.end - 4, y(1.0) - 5, "eager", "note", "end"))
     steps: list[tuple[float, float]] = []
     for turn in episode.turns:
         if turn.best is not None:
             height = y(turn.best)
             steps += [(x(turn.number - 0.5), height), (x(turn.number + 0.5), height)]
     if steps:
-        parts.append(_line(steps, "best"))
+        parts.append(line(steps, "best"))
     for turn in episode.turns:
         if turn.verdict is not None or turn.edit_error:
             parts.append(_mark(turn.number, turn.verdict, x, y))
@@ -59,7 +60,13 @@ def progress(episode: EpisodeView) -> Markup | None:
         + (f" at {speed:.2f}x" if speed is not None else "")
         for turn, (_, speed) in zip(episode.turns, speeds, strict=True)
     )
-    return _svg(parts, f"Best speedup against eager after each turn of {episode.task_id}", said)
+    return picture(
+        parts,
+        f"Best speedup against eager after each turn of {episode.task_id}",
+        said,
+        _WIDTH,
+        _HEIGHT,
+    )
 
 
 def roofline(episode: EpisodeView) -> tuple[Markup | None, str]:
@@ -110,13 +117,13 @@ def _flop_plot(points: Sequence[_Point], ideal: float, device: DeviceModel, task
     y = Axis.around(
         [*(point.y for point in points), *roof], _HEIGHT - _BOTTOM, _TOP, logarithmic=True
     )
-    parts = [_frame(x, y, x.ticks(), "FLOP per byte moved", "FLOP/s")]
+    parts = [frame(x, y, x.ticks(), "FLOP per byte moved", "FLOP/s")]
     top = [(x(x.low), y(roof[0])), (x(ridge), y(device.fp32_rate)), (x.end, y(device.fp32_rate))]
-    parts.append(_line(top, "ceiling"))
-    parts.append(_text(x.end - 4, y(device.fp32_rate) - 5, si(device.fp32_rate, "FLOP/s fp32"),
+    parts.append(line(top, "ceiling"))
+    parts.append(text(x.end - 4, y(device.fp32_rate) - 5, si(device.fp32_rate, "FLOP/s fp32"),
                        "note", "end"))  # fmt: skip
-    parts.append(_text(x.start + 8, y(roof[0]) + 16, si(device.dram_bandwidth, "B/s"), "note"))
-    parts.append(_line([(x(ideal), y.start), (x(ideal), y.end)], "ideal"))
+    parts.append(text(x.start + 8, y(roof[0]) + 16, si(device.dram_bandwidth, "B/s"), "note"))
+    parts.append(line([(x(ideal), y.start), (x(ideal), y.end)], "ideal"))
     return _with_points(parts, points, x, y, f"Roofline of {task_id}")
 
 
@@ -128,11 +135,11 @@ def _byte_plot(points: Sequence[_Point], device: DeviceModel, task_id: str) -> M
         [*(point.y for point in points), peak, peak / x.high], _HEIGHT - _BOTTOM, _TOP,
         logarithmic=True,
     )  # fmt: skip
-    parts = [_frame(x, y, x.ticks(), "bytes moved / least bytes", "useful bytes/s")]
-    parts.append(_line([(x.start, y(peak)), (x(1.0), y(peak)), (x.end, y(peak / x.high))],
+    parts = [frame(x, y, x.ticks(), "bytes moved / least bytes", "useful bytes/s")]
+    parts.append(line([(x.start, y(peak)), (x(1.0), y(peak)), (x.end, y(peak / x.high))],
                        "ceiling"))  # fmt: skip
-    parts.append(_text(x.end - 4, y(peak) + 12, f"memory: {si(peak, 'B/s')}", "note", "end"))
-    parts.append(_line([(x(1.0), y.start), (x(1.0), y.end)], "ideal"))
+    parts.append(text(x.end - 4, y(peak) + 12, f"memory: {si(peak, 'B/s')}", "note", "end"))
+    parts.append(line([(x(1.0), y.start), (x(1.0), y.end)], "ideal"))
     return _with_points(parts, points, x, y, f"Bandwidth of {task_id}")
 
 
@@ -150,8 +157,8 @@ def _with_points(
         # Points that lie on one another share a label.
         turns.setdefault((round(x(point.x) / 8), round(y(point.y) / 8)), []).append(point.turn)
     for (column, row), numbers in turns.items():
-        parts.append(_text(column * 8 + 10, row * 8 + 4, ", ".join(map(str, numbers)), "note"))
-    return _svg(parts, title, "; ".join(point.label for point in points))
+        parts.append(text(column * 8 + 10, row * 8 + 4, ", ".join(map(str, numbers)), "note"))
+    return picture(parts, title, "; ".join(point.label for point in points), _WIDTH, _HEIGHT)
 
 
 def _flop_point(turn: int, verdict: Verdict, best: bool, flops: int) -> _Point:
@@ -200,41 +207,3 @@ def _mark(turn: int, verdict: Verdict | None, x: Axis, y: Axis) -> Markup:
     return Markup(
         '<path class="cross" d="M{:.1f} {:.1f}l{} {}m0 -{}l-{} {}"><title>{}</title></path>'
     ).format(left - size, top - size, 2 * size, 2 * size, 2 * size, 2 * size, 2 * size, said)
-
-
-def _frame(x: Axis, y: Axis, x_ticks: Iterable[float], x_label: str, y_label: str) -> Markup:
-    parts = [_line([(x.start, y.end), (x.start, y.start), (x.end, y.start)], "axis")]
-    ticks = list(x_ticks)
-    every = max(1, -(-len(ticks) // 12))
-    for value in ticks[::every]:
-        parts.append(_line([(x(value), y.start), (x(value), y.start + 4)], "axis"))
-        parts.append(_text(x(value), y.start + 18, f"{value:g}", "tick", "middle"))
-    for value in y.ticks():
-        parts.append(_line([(x.start, y(value)), (x.end, y(value))], "grid"))
-        shown = f"{value:g}" if value < 1e4 else si(value, "")
-        parts.append(_text(x.start - 8, y(value) + 4, shown, "tick", "end"))
-    middle = (y.start + y.end) / 2
-    parts.append(_text((x.start + x.end) / 2, _HEIGHT - 8, x_label, "label", "middle"))
-    parts.append(
-        Markup('<text class="label" text-anchor="middle" transform="translate(16 {:.0f}) rotate(-90)">'
-               "{}</text>").format(middle, y_label)
-    )  # fmt: skip
-    return Markup("").join(parts)
-
-
-def _line(points: Iterable[tuple[float, float]], kind: str) -> Markup:
-    places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return Markup('<polyline class="{}" points="{}"/>').format(kind, places)
-
-
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> Markup:
-    return Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
-        kind, x, y, anchor, text
-    )
-
-
-def _svg(parts: Iterable[Markup], title: str, description: str) -> Markup:
-    return Markup(
-        '<svg role="img" viewBox="0 0 {} {}" xmlns="http://www.w3.org/2000/svg">'
-        "<title>{}</title><desc>{}</desc>{}</svg>"
-    ).format(_WIDTH, _HEIGHT, title, description, Markup("").join(parts))
