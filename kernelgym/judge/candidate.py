@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from kernelgym.judge import protocol
 from kernelgym.judge.allocations import AllocationTracker
@@ -32,6 +33,8 @@ from kernelgym.judge.device import open_buffer, set_arithmetic, settle
 from kernelgym.judge.emulated_cuda import emulated_cuda
 from kernelgym.judge.gpu_call import profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
+from kernelgym.judge.raw_memory import refuse_raw_memory, refuse_threads
+from kernelgym.judge.witness import OperatorWitness
 from kernelgym.toolchain import inline
 from kernelgym.toolchain.build import BuildRequest, BuildResult
 from kernelgym.toolchain.confinement import confine
@@ -44,6 +47,7 @@ __all__ = ["ENTRY_FILE", "main"]
 ENTRY_FILE = "model_new.py"
 _MAX_OUTPUT = 16 * 1024
 _PR_SET_PDEATHSIG = 1
+_copy_bytes = ctypes.memmove  # a candidate on the emulator has no ctypes
 
 
 def main(connection: socket.socket) -> None:
@@ -62,6 +66,7 @@ class _Candidate:
         self._channel = channel
         self._setup = setup
         self._device = torch.device(setup.device)
+        self._defences = setup.defences
         self._output = _Tail(_MAX_OUTPUT)
         self._model: Any = None
         self._module: types.ModuleType | None = None
@@ -73,6 +78,7 @@ class _Candidate:
             self._runtime.set_access_budget(setup.access_budget)
         self._tracker = AllocationTracker(self._runtime) if self._runtime and setup.track else None
         self._protections: tuple[str, ...] = ()
+        self._restored = False
 
     def serve(self) -> None:
         """Answers commands until the channel closes."""
@@ -157,7 +163,7 @@ class _Candidate:
         os.closerange(self._channel.fileno() + 1, 4096)
         os.chdir(self._setup.scratch)
         policy = self._setup.policy
-        if policy is not None:
+        if policy is not None and self._defences.confinement:
             if policy.memory_bytes is not None:
                 # Importing torch has mapped gigabytes already.
                 with open("/proc/self/statm") as statm:
@@ -189,6 +195,8 @@ class _Candidate:
             variant=self._setup.variant,
             files=self._setup.files,
         )
+        if self._device.type == "cpu":
+            self._refuse_access()
         source = next(f.text for f in self._setup.files if f.path == ENTRY_FILE)
         sys.path.insert(0, self._setup.scratch)
         module = types.ModuleType("model_new")
@@ -201,6 +209,12 @@ class _Candidate:
             raise AttributeError(f"{ENTRY_FILE}: expected a class ModelNew, found none")
         self._module = module
         return protocol.Imported(self._protections)
+
+    def _refuse_access(self) -> None:
+        if self._defences.raw_memory:
+            refuse_raw_memory()
+        if self._defences.threads:
+            refuse_threads()
 
     def _construct(self, command: protocol.Construct) -> protocol.Constructed:
         assert self._module is not None
@@ -237,9 +251,16 @@ class _Candidate:
                     self._tracker.register(value, f"input {index}", whole_storage=False)
         already = len(self._taken_to_host())
         recorder = OperatorRecorder(file.path for file in self._setup.files)
+        witness = OperatorWitness() if self._tracker and self._defences.witness else None
         before = self._allocated()
         started = time.perf_counter()
-        with torch.no_grad(), recorder, self._host_watched():
+        with (
+            self._idle(command.idle),
+            torch.no_grad(),
+            witness or contextlib.nullcontext(),
+            recorder,
+            self._host_watched(),
+        ):
             result = self._model(*args)
             settle(self._device)
         seconds = time.perf_counter() - started
@@ -253,6 +274,14 @@ class _Candidate:
             protocol.Operator(f"Tensor.{name}", "", 0, 0, 0, "host")
             for name in self._taken_to_host()[already:]
         )
+        if witness is not None:
+            operators += tuple(
+                protocol.Operator(name, "", 0, 0, 0, "hidden") for name in witness.hidden
+            )
+            if witness.interrupted:
+                operators += (
+                    protocol.Operator("(the profiler was stopped)", "", 0, 0, 0, "hidden"),
+                )
         return protocol.Ran(infos, operators, seconds, peak)
 
     def _time(self, command: protocol.Time) -> protocol.Timed:
@@ -287,6 +316,9 @@ class _Candidate:
     def _restore_state(self) -> None:
         """Puts the weights back without a call of anything that the candidate could override."""
         module = torch.nn.Module
+        if self._restored and not self._defences.restored_state:
+            return
+        self._restored = True
         own: dict[str, torch.Tensor] = {}
         own.update(module.named_parameters(self._model, remove_duplicate=False))
         own.update(module.named_buffers(self._model, remove_duplicate=False))
@@ -312,11 +344,27 @@ class _Candidate:
         if self._runtime is None or self._tracker is None:
             yield
             return
+        if not self._defences.host_guard:
+            yield
+            return
         self._runtime.watch_host(True)
+        self._runtime.guard_device(True)
         try:
             yield
         finally:
+            self._runtime.guard_device(False)
             self._runtime.watch_host(False)
+
+    @contextlib.contextmanager
+    def _idle(self, wanted: bool) -> Iterator[None]:
+        """Inside the block launches do nothing, if wanted."""
+        if self._runtime is not None:
+            self._runtime.do_nothing(wanted)
+        try:
+            yield
+        finally:
+            if self._runtime is not None:
+                self._runtime.do_nothing(False)
 
     def _hand_over(
         self,
@@ -332,9 +380,10 @@ class _Candidate:
             if isinstance(a, torch.Tensor)
         ]
         infos = []
-        leaves = _plain_leaves(result)
+        plain = self._defences.plain_outputs
+        leaves = _plain_leaves(result) if plain else tree_leaves(result)
         for index, value in enumerate(leaves):
-            if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            if not _is_tensor(value, plain=plain):
                 name = type(value).__name__
                 infos.append(protocol.OutputInfo(name, (), "", (), False, False))
                 continue
@@ -349,7 +398,7 @@ class _Candidate:
                 target = buffer.tensor(slot)
                 if self._device.type == "cpu":
                     source = value.detach().contiguous()
-                    ctypes.memmove(target.data_ptr(), source.data_ptr(), slot.nbytes)
+                    _copy_bytes(target.data_ptr(), source.data_ptr(), slot.nbytes)
                 else:
                     target.copy_(value.detach())
             pointer = value.data_ptr() if value.numel() else 0
@@ -359,6 +408,12 @@ class _Candidate:
             )
         settle(self._device)
         return tuple(infos)
+
+
+def _is_tensor(value: Any, *, plain: bool) -> bool:
+    if plain:
+        return type(value) in (torch.Tensor, torch.nn.Parameter)
+    return isinstance(value, torch.Tensor)
 
 
 def _plain_leaves(result: Any) -> list[Any]:

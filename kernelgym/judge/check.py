@@ -12,6 +12,7 @@ from kernelgym.config import JudgeConfig
 from kernelgym.judge import protocol
 from kernelgym.judge.buffers import Buffer, dtype_name, layout
 from kernelgym.judge.correctness import Comparison, Expected, compare
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.judge.device import failure_reason, new_buffer, settle
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.process import CandidateProcess
@@ -23,6 +24,9 @@ __all__ = ["Checker", "Observed", "Placed"]
 
 _MAX_MESSAGE = 4096
 _MAX_OUTPUT = 16 * 1024
+# What g++ says of an identifier that the emulator's headers forbid.
+_POISONED = "attempt to use poisoned"
+_REFUSALS = {"MemoryRefused": "rule.raw_memory", "ThreadRefused": "rule.threads"}
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
 
 
@@ -60,7 +64,10 @@ class Checker:
         peak_memory: Device bytes that its last call took, by its own word; None where unknown.
     """
 
-    def __init__(self, reference: Reference, config: JudgeConfig) -> None:
+    def __init__(
+        self, reference: Reference, config: JudgeConfig, defences: Defences = ALL_DEFENCES
+    ) -> None:
+        self.defences = defences
         self._reference = reference
         self._config = config
         self.correctness: Correctness | None = None
@@ -87,6 +94,8 @@ class Checker:
             # Only now, when the outputs lie where the candidate cannot reach.
             expected = self._reference.expected(inputs, draw)
             self._judge_values(draw, got, expected)
+        if not self.defences.repeated_draw:
+            return
         again = self._run(candidate, first, 0)
         expected = self._reference.expected(first, 0)
         results = [compare(g, e) for g, e in zip(again, expected, strict=True)]
@@ -117,13 +126,27 @@ class Checker:
         expected = self._reference.expected(inputs, draw)
         results = [compare(g, e) for g, e in zip(got, expected, strict=True)]
         wrong = next((result for result in results if not result.passed), None)
-        if wrong is not None:
+        if wrong is not None and self.defences.second_run:
             raise CheckFailed(
                 "check.unstable",
                 "with threads and blocks in another order: " + self._describe(draw, wrong),
                 ran=True,
             )
         return Observed(self._operators)
+
+    def is_decoy(self, candidate: CandidateProcess) -> bool:
+        """Whether the output is right even while the candidate's kernels do nothing.
+
+        Comes after `observe`, in the same process.
+        """
+        draw = self._config.draws + 1  # one that has not been seen
+        inputs = self._reference.inputs(draw)
+        try:
+            got = self._run(candidate, inputs, draw, idle=True)
+        except CheckFailed:
+            return False
+        expected = self._reference.expected(inputs, draw)
+        return all(compare(g, e).passed for g, e in zip(got, expected, strict=True))
 
     # --- steps -------------------------------------------------------------------------------
 
@@ -174,23 +197,28 @@ class Checker:
         inputs: Sequence[Any],
         draw: int,
         wanted: Sequence[OutputSpec] | None = None,
+        *,
+        idle: bool = False,
     ) -> list[torch.Tensor]:
         """One forward: the outputs as found in the shared buffer."""
         placed = self.place(inputs, wanted)
         seed = self._reference.run_seed(draw)
-        command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes)
+        command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes, idle)
         ran = self.answer(candidate, command, protocol.Ran, "run", placed.fds)
-        self._operators = ran.operators
-        self.evidence.note(ran.operators)
+        if not idle:
+            self._operators = ran.operators
+            self.evidence.note(ran.operators)
         self.peak_memory = ran.peak_memory or None
         self.expect_outputs(ran.outputs, placed.outputs)
         given = self._buffers()[0]
         for value, argument in zip(inputs, placed.arguments, strict=True):
-            if isinstance(value, torch.Tensor) and not torch.equal(given.tensor(argument), value):
+            if not (isinstance(value, torch.Tensor) and self.defences.mutation):
+                continue
+            if not torch.equal(given.tensor(argument), value):
                 raise CheckFailed(
                     "check.input_mutated", f"forward changed its {argument.name}", ran=True
                 )
-        if any(info.aliases_input for info in ran.outputs):
+        if self.defences.aliasing and any(info.aliases_input for info in ran.outputs):
             raise CheckFailed(
                 "check.output_aliases_input", "an output lies in an input's memory", ran=True
             )
@@ -228,7 +256,7 @@ class Checker:
                 arguments.append(slot)
             else:
                 arguments.append(value)
-        for slot in out_slots:
+        for slot in out_slots if self.defences.poison else ():
             taken.fill(slot, _POISON)
         settle(self._reference.device)
         fds = (given.fd, taken.fd) if fresh else ()
@@ -366,8 +394,10 @@ class Checker:
                 "timeout": "build.timeout",
                 "unsupported": "emulator.unsupported",
             }.get(build.status, "build.compile")
+            if any(_POISONED in error.text for error in errors):
+                reason = "rule.instrumentation"
             return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
-        reason = f"{phase}.error"
+        reason = _REFUSALS.get(answer.kind, f"{phase}.error")
         if phase == "run" and self._reference.device.type == "cuda":
             reason = failure_reason(answer.message) or reason
         return CheckFailed(

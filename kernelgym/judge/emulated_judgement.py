@@ -45,6 +45,8 @@ _LEAST_TRAFFIC = 0.25
 class EmulatedJudgement(Judgement):
     """Judges one workspace once, on the CPU."""
 
+    _decoy = False
+
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
         """Checks, counts and times; here on the emulator."""
         failure: CheckFailed | None = None
@@ -58,13 +60,22 @@ class EmulatedJudgement(Judgement):
         observed, report, unlike = self._observe(checker)
         failure = failure or unlike
         if report is not None:
-            if any(launch.owner == "own" and not launch.checked for launch in report.launches):
+            unwatched = any(
+                launch.owner == "own" and not launch.checked for launch in report.launches
+            )
+            if unwatched and self._defences.instrumentation:
                 failure = CheckFailed("rule.instrumentation", "a kernel ran uninstrumented")
             # The instrumented run knows causes; a wrong value is only their effect.
             failure = self._found(report, observed) or failure
         failure = failure or checker.evidence.failure(
-            self._config.ruleset, report is None or self._did_the_work(report, reference)
+            self._config.ruleset,
+            report is None or self._did_the_work(report, reference),
+            self._defences,
         )
+        if failure is None and self._decoy:
+            failure = CheckFailed(
+                "rule.decoy", "the output is right although the candidate's kernels did nothing"
+            )
         if failure is not None:
             return self._failed(failure, checker.correctness)
         if report is None or observed is None:
@@ -81,7 +92,8 @@ class EmulatedJudgement(Judgement):
                 counters.total.get(name) or 0.0
                 for name in ("dram_bytes_read", "dram_bytes_written")
             )
-            if not counters.sampled and moved < _LEAST_TRAFFIC * reference.facts.min_bytes:
+            wanted = _LEAST_TRAFFIC * reference.facts.min_bytes
+            if self._defences.traffic and not counters.sampled and moved < wanted:
                 return self._failed(
                     CheckFailed(
                         "cheat.physics",
@@ -117,6 +129,8 @@ class EmulatedJudgement(Judgement):
                 answer = candidate.ask(protocol.FetchReport(), protocol.Report)
             except gone:
                 return None, None, failure
+            if failure is None and self._defences.decoys:
+                self._decoy = checker.is_decoy(candidate)
         if isinstance(answer, protocol.Failed):
             return observed, None, failure
         hidden = (self._service.emulator().directory,)
@@ -164,7 +178,7 @@ class EmulatedJudgement(Judgement):
             and not (sampled and finding.code == "memory.uninitialised")
             and not (self._config.ruleset != "strict" and finding.code == "memory.host_copy")
         ]
-        if not findings:
+        if not findings or not self._defences.findings:
             return None
         # A failed kernel explains wrong values, and a race why something was not written yet.
         first = min(
@@ -179,7 +193,7 @@ class EmulatedJudgement(Judgement):
     def _timing(self, counters: Counters, reference: Reference) -> Timing:
         light = light_seconds(EMULATED_DEVICE, reference.facts.flops, reference.facts.min_bytes)
         # The counts know nothing of arithmetic: nothing is faster than light.
-        seconds = max(counters.total.time, light)
+        seconds = max(counters.total.time, light if self._defences.traffic else 1e-9)
         calls = baselines.reference_operators(self._task, self._size, train=reference.train)
         eager = baselines.eager_seconds(EMULATED_DEVICE, calls)
         compiled = baselines.compile_seconds(EMULATED_DEVICE, calls)
@@ -201,12 +215,16 @@ class EmulatedJudgement(Judgement):
             variant=variant,
             scratch=str(scratch),
             policy=candidate_policy(
-                self._config, scratch, (kit.directory, self._service.cache.root)
+                self._config,
+                scratch,
+                (kit.directory, self._service.cache.root),
+                threads=not self._defences.threads,
             ),
             runtime=str(kit.runtime),
             order=_PERMUTED_ORDER if variant == "checked" else 0,
             access_budget=_ACCESS_BUDGET,
             track=variant == "checked",
+            defences=self._defences,
         )
 
     def _build(self, request: BuildRequest) -> BuildResult:

@@ -17,7 +17,12 @@ from kernelgym.judge.device import build_target, gpu_facts, release_unused
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.measuring import Meter
-from kernelgym.judge.ownership import calls_library, owned_kernels, split_by_owner
+from kernelgym.judge.ownership import (
+    calls_library,
+    foreign_compute,
+    owned_kernels,
+    split_by_owner,
+)
 from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.verdict import Counters, Coverage, Outcome, Verdict
@@ -42,7 +47,7 @@ class GpuJudgement(Judgement):
                     self._begin(candidate)
                 with self._phase("check"):
                     checker.check(candidate)
-                failure = checker.evidence.failure(self._config.ruleset, own_work=True)
+                failure = checker.evidence.failure(self._config.ruleset, True, self._defences)
                 if failure is not None:
                     raise failure
                 with self._phase("time"):
@@ -87,7 +92,13 @@ class GpuJudgement(Judgement):
         # Without a profile, what was built is all the evidence there is.
         seen = bool(own) or library
         ran = seen if split is None else split[1].own + split[1].library > 0.0
-        failure = checker.evidence.failure(self._config.ruleset, own_work=ran)
+        failure = checker.evidence.failure(self._config.ruleset, ran, self._defences)
+        foreign = foreign_compute(told.kernels, own, library=library)
+        if self._config.ruleset == "strict" and self._defences.witness and foreign:
+            failure = failure or CheckFailed(
+                "rule.hidden_compute",
+                f"forward launched {foreign[0]}, which is not the candidate's",
+            )
         if failure is not None:
             raise failure
         return split
@@ -113,6 +124,7 @@ class GpuJudgement(Judgement):
             scratch=str(scratch),
             policy=candidate_policy(self._config, scratch, (self._service.cache.root,), gpu=True),
             device=str(self._device),
+            defences=self._defences,
         )
 
     def _build(self, request: BuildRequest) -> BuildResult:

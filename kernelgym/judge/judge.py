@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from kernelgym.config import JudgeConfig
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.judge.device import resolve_device
 from kernelgym.judge.emulated_judgement import EmulatedJudgement
 from kernelgym.judge.gpu_judgement import GpuJudgement
@@ -33,13 +34,18 @@ class Judge:
     Args:
         config: How to judge.
         service: Build service to share; one of its own by default.
+        defences: For tests of the judge alone: which of its defences are in force.
 
     Raises:
         ConfigError: The configuration asks for a device that is not there.
     """
 
     def __init__(
-        self, config: JudgeConfig | None = None, *, service: BuildService | None = None
+        self,
+        config: JudgeConfig | None = None,
+        *,
+        service: BuildService | None = None,
+        defences: Defences = ALL_DEFENCES,
     ) -> None:
         self.config = config or JudgeConfig()
         self.device = resolve_device(self.config.device)
@@ -48,6 +54,7 @@ class Judge:
             self.size = "small" if self.device.type == "cpu" else "full"
         self._service = service or BuildService(protection=self.config.protection)
         self._zygote = Zygote()
+        self._defences = defences
 
     def __enter__(self) -> Judge:
         return self
@@ -87,6 +94,7 @@ class Judge:
             self.device,
             self._service,
             self._zygote,
+            self._defences,
         ).verdict()
 
     def close(self) -> None:

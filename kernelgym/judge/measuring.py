@@ -132,7 +132,8 @@ class Meter:
 
         A bounded law stays within its bounds by that, and every output changes.
         """
-        scale = self._rng.uniform(0.5, 1.0)
+        fresh = self._checker.defences.fresh_timed_inputs
+        scale = self._rng.uniform(0.5, 1.0) if fresh else 1.0
         for mine, value in zip(self._own, self._base, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 torch.mul(value, scale, out=mine)
@@ -142,6 +143,7 @@ class Meter:
     ) -> float:
         self._inputs()
         checked = samples is not None and self._rng.random() < _CHECKED_SHARE
+        checked = checked and self._checker.defences.timed_outputs
         timed = self._ask(candidate, check=checked)
         if samples is not None:
             samples.walls.append(self._wall)
@@ -153,7 +155,7 @@ class Meter:
     def _checked_call(self, candidate: CandidateProcess) -> None:
         """At least one timed output is checked in every judgement."""
         self._inputs()
-        self._ask(candidate, check=True)
+        self._ask(candidate, check=self._checker.defences.timed_outputs)
 
     def _ask(self, candidate: CandidateProcess, *, check: bool) -> protocol.Timed:
         placed = self._checker.place(self._own)
@@ -209,7 +211,7 @@ class Meter:
         # Handing over copies the output once: read and written.
         copied = 2 * out_bytes / (0.5 * model.dram_bandwidth) if model is not None else 0.0
         limit = _CLOCK_FACTOR * measured.median + copied + _CLOCK_SLACK_SECONDS
-        if model is not None and wall > limit:
+        if model is not None and self._checker.defences.clock and wall > limit:
             raise CheckFailed(
                 "cheat.clock",
                 f"the call is said to take {measured.median:.3g} s; by the grader's clock it took "
@@ -218,7 +220,7 @@ class Meter:
         if model is None:
             return
         floor = floor_seconds(model, self._reference.facts.min_bytes, self._gpu.l2_bytes)
-        if measured.median < _PHYSICS_FACTOR * floor:
+        if self._checker.defences.traffic and measured.median < _PHYSICS_FACTOR * floor:
             raise CheckFailed(
                 "cheat.physics",
                 f"{model.name} needs {floor:.3g} s to move the inputs and outputs once, got "

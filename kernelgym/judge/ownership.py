@@ -16,9 +16,23 @@ from kernelgym.judge.protocol import KernelTime
 from kernelgym.judge.verdict import Counters, Coverage, KernelCounters
 from kernelgym.toolchain.build import BuildRequest, BuildResult
 
-__all__ = ["calls_library", "kernel_identifier", "owned_kernels", "split_by_owner"]
+__all__ = [
+    "calls_library",
+    "foreign_compute",
+    "kernel_identifier",
+    "owned_kernels",
+    "split_by_owner",
+]
 
 _LIBRARY_CALL = re.compile(r"\bcublas(?:Lt)?[A-Z]\w*\s*\(")
+_OF_TORCH = re.compile(r"\bat(?:_cuda_detail)?::")
+_COPY_OR_FILL = re.compile(
+    r"fill|copy|distribution|arange|linspace|eye|range_kernel|randperm|CatArray", re.IGNORECASE
+)
+_OF_LIBRARY = re.compile(
+    r"^(?:void )?(?:cutlass|cudnn|cublas|ampere_|volta_|turing_|hopper_|sm\d\d_|nvjet|xmma|"
+    r"fmha_|pytorch_flash|gemv|gemmk1|gemmSN|splitK)|implicit_convolve|convolve_common_engine"
+)
 
 
 def kernel_identifier(name: str) -> str:
@@ -40,6 +54,29 @@ def calls_library(requests: Iterable[BuildRequest]) -> bool:
         if any(map(_LIBRARY_CALL.search, (*request.cpp_sources, *request.cuda_sources, *named))):
             return True
     return False
+
+
+def foreign_compute(
+    kernels: Sequence[KernelTime], own: frozenset[str], *, library: bool
+) -> tuple[str, ...]:
+    """Names of kernels that are known to be torch's, or a library's that the candidate never calls.
+
+    Copies and fills are not among them, nor is what cannot be told.
+
+    Args:
+        kernels: What ran.
+        own: Identifiers of the candidate's kernels.
+        library: Whether the candidate's C++ calls a library.
+    """
+    return tuple(
+        kernel.name
+        for kernel in kernels
+        if kernel_identifier(kernel.name) not in own
+        and (
+            (_OF_TORCH.search(kernel.name) and not _COPY_OR_FILL.search(kernel.name))
+            or (not library and _OF_LIBRARY.search(kernel.name))
+        )
+    )
 
 
 def split_by_owner(

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.confinement import Policy
 
@@ -93,6 +94,7 @@ class Setup:
     access_budget: int = 0
     track: bool = False
     device: str = "cpu"
+    defences: Defences = ALL_DEFENCES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,13 +139,15 @@ class Run:
 
     `inputs` are slots in the first buffer sent along, or plain values; outputs go to their slots in
     the second. Where none are sent, the buffers of the run before are used again. `sizes` are the
-    bytes of each buffer sent along.
+    bytes of each buffer sent along. With `idle`, launches and library calls on the emulator leave
+    everything as it is.
     """
 
     inputs: tuple[Any, ...]
     seed: int
     outputs: tuple[TensorSlot, ...]
     sizes: tuple[int, ...] = ()
+    idle: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,7 +241,9 @@ class Operator(msgspec.Struct, frozen=True):
     line: Count
     bytes: Count
     flops: Count
-    kind: str  # "create", "move", "compute", or "host": it brought values to the host
+    # "create", "move", "compute", "host" (brought values to the host), or "hidden" (computed where
+    # the recorder does not look)
+    kind: str
 
 
 class Ran(msgspec.Struct, tag=True, frozen=True):

@@ -48,6 +48,37 @@ _TABLE = (
         "Compute on the device; take to the host nothing but shapes and other metadata.",
     ),
     Reason(
+        "rule.hidden_compute",
+        Outcome.REJECTED,
+        "Torch computed in forward where its operators are not recorded: in another thread, with "
+        "dispatch modes off, from native code; or a kernel ran that is not the candidate's.",
+        "Compute in kernels of your own, on the calling thread.",
+    ),
+    Reason(
+        "rule.decoy",
+        Outcome.REJECTED,
+        "The output is right also when the candidate's kernels do nothing: they are for show.",
+        "Let your kernels make the output.",
+    ),
+    Reason(
+        "rule.raw_memory",
+        Outcome.REJECTED,
+        "Python reached for memory by its address (ctypes, the garbage collector's lists).",
+        "Pass tensors to your extension; pointers belong in its C++.",
+    ),
+    Reason(
+        "rule.native_call",
+        Outcome.REJECTED,
+        "The built library calls what no kernel needs (mprotect, dlsym, pthread_create, …).",
+        "Leave out memory protection, dynamic loading, threads, processes and signals.",
+    ),
+    Reason(
+        "rule.threads",
+        Outcome.REJECTED,
+        "The candidate started a thread.",
+        "Work on the calling thread; concurrency belongs on the GPU.",
+    ),
+    Reason(
         "rule.instrumentation",
         Outcome.REJECTED,
         "The source interferes with the emulator's instrumentation, or launches outside of it.",

@@ -16,7 +16,7 @@ hardened standard, `seccomp`: no tracing of others, keys, mounts, new namespaces
          events, BPF, io_uring, handles of other processes
 ======== =========================================================================================
 
-`no_processes` is added when the policy refuses new processes, at any level.
+`no_processes` and `no_threads` are added when the policy refuses those, at any level.
 
 The package imports the standard library alone and nothing of kernelgym, so that the launcher of
 `kernelgym.toolchain.sandbox` starts in milliseconds.
@@ -31,7 +31,14 @@ from .landlock import landlock_version, restrict_files
 from .namespaces import change_root, enter_namespaces
 from .policy import LEVELS, NOBODY, Policy
 from .privileges import drop_capabilities, drop_user, forbid_new_privileges, limit_resources
-from .seccomp import HARDENED_RULES, NETWORK_RULES, PROCESS_RULES, Rule, filter_calls
+from .seccomp import (
+    HARDENED_RULES,
+    NETWORK_RULES,
+    PROCESS_RULES,
+    THREAD_RULES,
+    Rule,
+    filter_calls,
+)
 
 __all__ = [
     "LAUNCHER",
@@ -85,6 +92,8 @@ def confine(policy: Policy, namespaces: Sequence[str] | None = None) -> tuple[st
             active.add("landlock")
 
     rules: tuple[Rule, ...] = () if policy.new_processes else PROCESS_RULES
+    if not (policy.new_processes or policy.new_threads):
+        rules = THREAD_RULES + rules
     if policy.level == "hardened":
         rules += HARDENED_RULES
     if policy.level == "hardened" or (policy.level == "standard" and "netns" not in entered):
@@ -94,6 +103,8 @@ def confine(policy: Policy, namespaces: Sequence[str] | None = None) -> tuple[st
         active.add("no_network")
     if filtered and not policy.new_processes:
         active.add("no_processes")
+        if not policy.new_threads:
+            active.add("no_threads")
     if filtered and policy.level == "hardened":
         active.add("seccomp")
     return tuple(sorted(active))

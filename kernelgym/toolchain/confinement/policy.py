@@ -27,7 +27,8 @@ class Policy(NamedTuple):
         max_processes: How many processes and threads there may be beyond those that the user has at
             the start, or `None`. Root is exempt from it.
         new_processes: Whether further processes may be started. `False` refuses them by a filter
-            on system calls, which also refuses signals to others; threads stay allowed.
+            on system calls, which also refuses signals to others.
+        new_threads: Whether, where no processes may be, further threads may be started.
     """
 
     level: str = "standard"
@@ -38,3 +39,4 @@ class Policy(NamedTuple):
     file_bytes: int | None = None
     max_processes: int | None = None
     new_processes: bool = True
+    new_threads: bool = True

@@ -15,7 +15,14 @@ from typing import NamedTuple
 
 from .libc import libc
 
-__all__ = ["HARDENED_RULES", "NETWORK_RULES", "PROCESS_RULES", "Rule", "filter_calls"]
+__all__ = [
+    "HARDENED_RULES",
+    "NETWORK_RULES",
+    "PROCESS_RULES",
+    "THREAD_RULES",
+    "Rule",
+    "filter_calls",
+]
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
@@ -106,6 +113,9 @@ PROCESS_RULES: tuple[Rule, ...] = (
     Rule("pidfd_send_signal"),
 )
 """No new processes, and no signals to others."""
+
+THREAD_RULES: tuple[Rule, ...] = (Rule("clone"), Rule("clone3"))
+"""No new threads either."""
 
 HARDENED_RULES: tuple[Rule, ...] = (
     Rule("add_key"),
