@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from kernelgym.judge.operators import operator_kind
 from kernelgym.toolchain.emulator_runtime import EmulatorRuntime
 
 __all__ = ["AllocationTracker"]
@@ -47,9 +45,7 @@ class AllocationTracker(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        # A candidate's custom operator is host code, and gets no way to the memory by being one.
-        torchs = operator_kind(func) != "own"
-        with self._runtime.device_work() if torchs else contextlib.nullcontext():
+        with self._runtime.device_work():
             out = func(*args, **(kwargs or {}))
         name = func._schema.name.split("::")[-1]
         written = "empty" not in name

@@ -33,7 +33,7 @@ from kernelgym.judge.device import open_buffer, set_arithmetic, settle
 from kernelgym.judge.emulated_cuda import emulated_cuda
 from kernelgym.judge.gpu_call import profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
-from kernelgym.judge.raw_memory import refuse_raw_memory, refuse_threads
+from kernelgym.judge.raw_memory import refuse_raw_memory
 from kernelgym.judge.witness import OperatorWitness
 from kernelgym.toolchain import inline
 from kernelgym.toolchain.build import BuildRequest, BuildResult
@@ -195,8 +195,8 @@ class _Candidate:
             variant=self._setup.variant,
             files=self._setup.files,
         )
-        if self._device.type == "cpu":
-            self._refuse_access()
+        if self._device.type == "cpu" and self._defences.raw_memory:
+            refuse_raw_memory()
         source = next(f.text for f in self._setup.files if f.path == ENTRY_FILE)
         sys.path.insert(0, self._setup.scratch)
         module = types.ModuleType("model_new")
@@ -209,12 +209,6 @@ class _Candidate:
             raise AttributeError(f"{ENTRY_FILE}: expected a class ModelNew, found none")
         self._module = module
         return protocol.Imported(self._protections)
-
-    def _refuse_access(self) -> None:
-        if self._defences.raw_memory:
-            refuse_raw_memory()
-        if self._defences.threads:
-            refuse_threads()
 
     def _construct(self, command: protocol.Construct) -> protocol.Constructed:
         assert self._module is not None
@@ -275,13 +269,10 @@ class _Candidate:
             for name in self._taken_to_host()[already:]
         )
         if witness is not None:
-            operators += tuple(
-                protocol.Operator(name, "", 0, 0, 0, "hidden") for name in witness.hidden
-            )
+            hidden = (*witness.hidden, *witness.unrecorded(recorder.calls))
             if witness.interrupted:
-                operators += (
-                    protocol.Operator("(the profiler was stopped)", "", 0, 0, 0, "hidden"),
-                )
+                hidden = ("an operator after the profiler was stopped", *hidden)
+            operators += tuple(protocol.Operator(name, "", 0, 0, 0, "hidden") for name in hidden)
         return protocol.Ran(infos, operators, seconds, peak)
 
     def _time(self, command: protocol.Time) -> protocol.Timed:

@@ -26,7 +26,7 @@ _MAX_MESSAGE = 4096
 _MAX_OUTPUT = 16 * 1024
 # What g++ says of an identifier that the emulator's headers forbid.
 _POISONED = "attempt to use poisoned"
-_REFUSALS = {"MemoryRefused": "rule.raw_memory", "ThreadRefused": "rule.threads"}
+_NO_THREAD = "can't start new thread"  # Python's words
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
 
 
@@ -397,7 +397,11 @@ class Checker:
             if any(_POISONED in error.text for error in errors):
                 reason = "rule.instrumentation"
             return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
-        reason = _REFUSALS.get(answer.kind, f"{phase}.error")
+        reason = f"{phase}.error"
+        if answer.kind == "MemoryRefused":
+            reason = "rule.raw_memory"
+        elif self._reference.device.type == "cpu" and _NO_THREAD in answer.message:
+            reason = "rule.threads"
         if phase == "run" and self._reference.device.type == "cuda":
             reason = failure_reason(answer.message) or reason
         return CheckFailed(

@@ -1,12 +1,12 @@
-"""Keeps a candidate's Python on the emulator from addresses, and from threads.
+"""Keeps a candidate's Python on the emulator from addresses.
 
 There a tensor's memory is the process's own, and counts lie beside it: Python that writes to an
 address could compute on the host unseen, or write its own counts. On a GPU an address is of no use,
 and honest libraries (CuPy, cuda-python) need `ctypes`, so this is for the emulator alone.
 
 What is refused: `ctypes`' functions that take addresses (they are taken out of the module, and
-Python's audit events, which cannot be switched off again, refuse the rest), walks over the garbage
-collector's lists, and new threads. What is not: a module that hands out an address by another way
+Python's audit events, which cannot be switched off again, refuse the rest) and walks over the
+garbage collector's lists. What is not: a module that hands out an address by another way
 (NumPy's `__array_interface__` does); the guard of device memory finds what is then touched.
 """
 
@@ -17,7 +17,7 @@ import ctypes
 import sys
 from typing import Any
 
-__all__ = ["MemoryRefused", "ThreadRefused", "refuse_raw_memory", "refuse_threads"]
+__all__ = ["MemoryRefused", "refuse_raw_memory"]
 
 _REFUSED_EVENTS = frozenset(
     {
@@ -36,10 +36,6 @@ _TAKING_ADDRESSES = (
 
 class MemoryRefused(RuntimeError):
     """A candidate reached for memory by its address."""
-
-
-class ThreadRefused(RuntimeError):
-    """A candidate started a thread."""
 
 
 class _Refused:
@@ -69,15 +65,5 @@ def refuse_raw_memory() -> None:
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event in _REFUSED_EVENTS:
             raise _refusal(event)
-
-    sys.addaudithook(refuse)
-
-
-def refuse_threads() -> None:
-    """Refuses threads that Python starts; a filter on system calls refuses all others."""
-
-    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("_thread.start_new_thread", "_thread.start_joinable_thread"):
-            raise ThreadRefused("a candidate on the emulator starts no threads")
 
     sys.addaudithook(refuse)
