@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import io
 import linecache
 import os
 import pathlib
@@ -29,11 +28,18 @@ from torch.utils._pytree import tree_leaves
 from kernelgym.judge import protocol
 from kernelgym.judge.allocations import AllocationTracker
 from kernelgym.judge.buffers import Buffer, dtype_name, named_dtype
-from kernelgym.judge.device import open_buffer, set_arithmetic, settle
+from kernelgym.judge.device import (
+    global_flags,
+    open_buffer,
+    restore_flags,
+    set_arithmetic,
+    settle,
+)
 from kernelgym.judge.emulated_cuda import emulated_cuda
 from kernelgym.judge.gpu_call import profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
 from kernelgym.judge.raw_memory import refuse_raw_memory
+from kernelgym.judge.returned import Tail, is_tensor, plain_leaves
 from kernelgym.judge.witness import OperatorWitness
 from kernelgym.toolchain import inline
 from kernelgym.toolchain.build import BuildRequest, BuildResult
@@ -67,7 +73,7 @@ class _Candidate:
         self._setup = setup
         self._device = torch.device(setup.device)
         self._defences = setup.defences
-        self._output = _Tail(_MAX_OUTPUT)
+        self._output = Tail(_MAX_OUTPUT)
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._state: dict[str, torch.Tensor] = {}
@@ -79,6 +85,8 @@ class _Candidate:
         self._tracker = AllocationTracker(self._runtime) if self._runtime and setup.track else None
         self._protections: tuple[str, ...] = ()
         self._restored = False
+        self._flags = global_flags(self._device)
+        self._changed_flags: tuple[str, ...] = ()
 
     def serve(self) -> None:
         """Answers commands until the channel closes."""
@@ -186,6 +194,7 @@ class _Candidate:
             set_arithmetic(command.precision)
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
+            self._flags = global_flags(self._device)
         return protocol.Begun()
 
     def _import(self, command: protocol.Import) -> protocol.Imported:
@@ -273,7 +282,7 @@ class _Candidate:
             if witness.interrupted:
                 hidden = ("an operator after the profiler was stopped", *hidden)
             operators += tuple(protocol.Operator(name, "", 0, 0, 0, "hidden") for name in hidden)
-        return protocol.Ran(infos, operators, seconds, peak)
+        return protocol.Ran(infos, operators, seconds, peak, self._changed_flags)
 
     def _time(self, command: protocol.Time) -> protocol.Timed:
         args = self._prepared(command)
@@ -297,6 +306,7 @@ class _Candidate:
     def _prepared(self, command: protocol.Run | protocol.Time | protocol.Profile) -> list[Any]:
         """`forward`'s arguments, with weights and random numbers as they are before each call."""
         self._restore_state()
+        self._changed_flags = restore_flags(self._device, self._flags)
         torch.manual_seed(command.seed)
         return [
             self._io[0].tensor(value) if isinstance(value, protocol.TensorSlot) else value
@@ -372,9 +382,9 @@ class _Candidate:
         ]
         infos = []
         plain = self._defences.plain_outputs
-        leaves = _plain_leaves(result) if plain else tree_leaves(result)
+        leaves = plain_leaves(result) if plain else tree_leaves(result)
         for index, value in enumerate(leaves):
-            if not _is_tensor(value, plain=plain):
+            if not is_tensor(value, plain=plain):
                 name = type(value).__name__
                 infos.append(protocol.OutputInfo(name, (), "", (), False, False))
                 continue
@@ -399,37 +409,3 @@ class _Candidate:
             )
         settle(self._device)
         return tuple(infos)
-
-
-def _is_tensor(value: Any, *, plain: bool) -> bool:
-    if plain:
-        return type(value) in (torch.Tensor, torch.nn.Parameter)
-    return isinstance(value, torch.Tensor)
-
-
-def _plain_leaves(result: Any) -> list[Any]:
-    """Leaves of plain lists, tuples and dicts: flattening another class would run its code."""
-    if type(result) in (list, tuple):
-        return [leaf for part in result for leaf in _plain_leaves(part)]
-    if type(result) is dict:
-        return [leaf for part in result.values() for leaf in _plain_leaves(part)]
-    return [result]
-
-
-class _Tail(io.TextIOBase):
-    """Keeps the end of what is written to it."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._text = ""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        self._text = (self._text + text)[-self._limit :]
-        return len(text)
-
-    def text(self) -> str:
-        """What was kept, safe to encode."""
-        return self._text.encode("utf-8", "replace").decode("utf-8")

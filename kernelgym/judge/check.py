@@ -61,6 +61,7 @@ class Checker:
         correctness: What has been found so far; None before the first comparison.
         evidence: What ran besides the candidate's own work, for the ruleset.
         protections: What confined the candidate's process, by its own word.
+        changed_flags: Global settings of torch that it changed, by its own word; they were put back.
         peak_memory: Device bytes that its last call took, by its own word; None where unknown.
     """
 
@@ -74,6 +75,7 @@ class Checker:
         self.protections: tuple[str, ...] = ()
         self.peak_memory: int | None = None
         self._keys_note = ""
+        self.changed_flags: tuple[str, ...] = ()
         self._operators: tuple[protocol.Operator, ...] = ()
         self.evidence = Evidence()
         self._io: tuple[Buffer, Buffer] | None = None
@@ -205,6 +207,9 @@ class Checker:
         seed = self._reference.run_seed(draw)
         command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes, idle)
         ran = self.answer(candidate, command, protocol.Ran, "run", placed.fds)
+        self.changed_flags = tuple(
+            dict.fromkeys((*self.changed_flags, *(name[:40] for name in ran.changed_flags[:8])))
+        )
         if not idle:
             self._operators = ran.operators
             self.evidence.note(ran.operators)

@@ -236,7 +236,7 @@ class Judgement(abc.ABC):
                     *self._defences.missing(),
                 ),
             ),
-            diagnostics=tuple(diagnostics),
+            diagnostics=(*diagnostics, *self._notices()),
             build=self._build_record(),
             correctness=correctness,
             timing=timing,
@@ -246,6 +246,22 @@ class Judgement(abc.ABC):
             output=self._output,
             seconds=tuple(self._seconds.items()),
         )
+
+    def _notices(self) -> list[Diagnostic]:
+        """What a reader should know, and nothing is decided by."""
+        changed = self._checker.changed_flags if self._checker is not None else ()
+        return [
+            Diagnostic(
+                "",
+                0,
+                0,
+                "warning",
+                f"torch's {name} was changed; it was put back before each call",
+                tool="judge",
+                code="flags.changed",
+            )
+            for name in changed
+        ]
 
     def _build_record(self) -> Build | None:
         if not self._builds:

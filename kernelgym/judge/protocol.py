@@ -247,12 +247,13 @@ class Operator(msgspec.Struct, frozen=True):
 
 
 class Ran(msgspec.Struct, tag=True, frozen=True):
-    """`forward` returned."""
+    """`forward` returned. `changed_flags` names global settings that had to be put back before it."""
 
     outputs: tuple[OutputInfo, ...]
     operators: tuple[Operator, ...]
     seconds: float
     peak_memory: int
+    changed_flags: tuple[str, ...] = ()
 
 
 class Timed(msgspec.Struct, tag=True, frozen=True):

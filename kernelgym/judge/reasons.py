@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from kernelgym.judge.reason_examples import EXAMPLES
 from kernelgym.judge.verdict import Outcome
 
 __all__ = ["REASONS", "Reason", "table"]
@@ -342,10 +343,13 @@ def table() -> str:
         "",
         "Every `reason` that a verdict can carry (written by `python -m kernelgym.judge.reasons`).",
         "",
-        "| code | outcome | what was seen | what to do |",
-        "|---|---|---|---|",
+        "| code | outcome | what was seen | for example | what to do |",
+        "|---|---|---|---|---|",
     ]
-    lines += [f"| `{r.code}` | `{r.outcome}` | {r.meaning} | {r.remedy} |" for r in _TABLE]
+    lines += [
+        f"| `{r.code}` | `{r.outcome}` | {r.meaning} | {EXAMPLES[r.code]} | {r.remedy} |"
+        for r in _TABLE
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from kernelgym.judge.ownership import (
     calls_library,
+    foreign_compute,
     kernel_identifier,
     owned_kernels,
     split_by_owner,
@@ -57,3 +58,26 @@ def test_a_call_of_cublas_is_seen_in_inline_sources_and_in_files():
     assert calls_library([BuildRequest("x", "sm_90", sources=(file.path,), files=(file,))])
     assert not calls_library([BuildRequest("x", "sm_90", files=(file,))])
     assert not calls_library([BuildRequest("x", "sm_90", cpp_sources=("cublasHandle_t h;",))])
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "foreign"),
+    [
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::relu>(int)", False, True),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>",
+            False,
+            False,
+        ),
+        ("void at::native::elementwise_kernel<128, 4, direct_copy_kernel_cuda>(int)", True, False),
+        ("sm90_xmma_gemm_f32f32_tf32f32", False, True),
+        ("sm90_xmma_gemm_f32f32_tf32f32", True, False),
+        ("Memcpy DtoD (Device -> Device)", False, False),
+        ("triton_poi_fused_0", False, False),
+        ("relu_kernel(float const*, float*, int)", False, False),
+    ],
+)
+def test_known_kernels_of_others_are_foreign_compute(name, library, foreign):
+    kernels = [KernelTime(name, 1, 1e-6)]
+    found = foreign_compute(kernels, frozenset({"relu_kernel"}), library=library)
+    assert found == ((name,) if foreign else ())
