@@ -67,6 +67,8 @@ class EmulatedJudgement(Judgement):
                 failure = CheckFailed("rule.instrumentation", "a kernel ran uninstrumented")
             # The instrumented run knows causes; a wrong value is only their effect.
             failure = self._found(report, observed) or failure
+        # That tensors were touched by the host is the effect of it, when torch computed in hiding.
+        failure = checker.evidence.hidden(self._defences) or failure
         failure = failure or checker.evidence.failure(
             self._config.ruleset,
             report is None or self._did_the_work(report, reference),

@@ -31,6 +31,16 @@ class Evidence:
         if len(scalars) > _MAX_SCALARS_TO_HOST:
             self._forbidden += scalars
 
+    def hidden(self, defences: Defences = ALL_DEFENCES) -> CheckFailed | None:
+        """What ran where nobody should look; its time is in no account, so no ruleset has room for it."""
+        if not (defences.witness and self._hidden):
+            return None
+        return CheckFailed(
+            "rule.hidden_compute",
+            f"{self._hidden[0].name} ran in forward where the recorder of torch's operators does "
+            "not look",
+        )
+
     def failure(
         self, ruleset: str, own_work: bool, defences: Defences = ALL_DEFENCES
     ) -> CheckFailed | None:
@@ -41,13 +51,6 @@ class Evidence:
             own_work: Whether the candidate launched a kernel or called a library from its C++.
             defences: Which of the rules are in force.
         """
-        if defences.witness and self._hidden:
-            # Its time is in nobody's account, so no ruleset has room for it.
-            return CheckFailed(
-                "rule.hidden_compute",
-                f"{self._hidden[0].name} ran in forward where the recorder of torch's operators does "
-                "not look",
-            )
         if ruleset == "strict" and defences.operators and self._forbidden:
             first = self._forbidden[0]
             where = f" ({first.file}:{first.line})" if first.line else ""
