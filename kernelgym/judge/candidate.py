@@ -19,7 +19,7 @@ import tempfile
 import time
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -258,11 +258,10 @@ class _Candidate:
         before = self._allocated()
         started = time.perf_counter()
         with (
-            self._idle(command.idle),
             torch.no_grad(),
             witness or contextlib.nullcontext(),
             recorder,
-            self._host_watched(),
+            self._watched(idle=command.idle),
         ):
             result = self._model(*args)
             settle(self._device)
@@ -339,33 +338,12 @@ class _Candidate:
         torch.cuda.reset_peak_memory_stats(self._device)
         return torch.cuda.memory_allocated(self._device)
 
-    @contextlib.contextmanager
-    def _host_watched(self) -> Iterator[None]:
+    def _watched(self, *, idle: bool) -> contextlib.AbstractContextManager[None]:
         """In an instrumented run, finds host code that touches tensors inside the block."""
-        if self._runtime is None or self._tracker is None:
-            yield
-            return
-        if not self._defences.host_guard:
-            yield
-            return
-        self._runtime.watch_host(True)
-        self._runtime.guard_device(True)
-        try:
-            yield
-        finally:
-            self._runtime.guard_device(False)
-            self._runtime.watch_host(False)
-
-    @contextlib.contextmanager
-    def _idle(self, wanted: bool) -> Iterator[None]:
-        """Inside the block launches do nothing, if wanted."""
-        if self._runtime is not None:
-            self._runtime.do_nothing(wanted)
-        try:
-            yield
-        finally:
-            if self._runtime is not None:
-                self._runtime.do_nothing(False)
+        if self._runtime is None:
+            return contextlib.nullcontext()
+        watch = self._tracker is not None and self._defences.host_guard
+        return self._runtime.call(watched=watch, idle=idle)
 
     def _hand_over(
         self,

@@ -13,7 +13,8 @@ from kernelgym.judge import protocol
 from kernelgym.judge.buffers import Buffer, dtype_name, layout
 from kernelgym.judge.correctness import Comparison, Expected, compare
 from kernelgym.judge.defences import ALL_DEFENCES, Defences
-from kernelgym.judge.device import failure_reason, new_buffer, settle
+from kernelgym.judge.device import new_buffer, settle
+from kernelgym.judge.failed import raised
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import OutputSpec, Reference
@@ -22,11 +23,6 @@ from kernelgym.judge.verdict import Correctness
 
 __all__ = ["Checker", "Observed", "Placed"]
 
-_MAX_MESSAGE = 4096
-_MAX_OUTPUT = 16 * 1024
-# What g++ says of an identifier that the emulator's headers forbid.
-_POISONED = "attempt to use poisoned"
-_NO_THREAD = "can't start new thread"  # Python's words
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
 
 
@@ -384,35 +380,6 @@ class Checker:
                 "run.died", f"{candidate.death()} (phase: {phase})", ran=ran
             ) from None
         if isinstance(answer, protocol.Failed):
-            raise self._raised(answer, candidate, phase)
+            build = candidate.builds[-1] if candidate.builds else None
+            raise raised(answer, build, phase, gpu=self._reference.device.type == "cuda")
         return answer
-
-    def _raised(
-        self, answer: protocol.Failed, candidate: CandidateProcess, phase: str
-    ) -> CheckFailed:
-        build = candidate.builds[-1] if candidate.builds else None
-        if answer.kind == "BuildFailed" and build is not None and build.status != "ok":
-            # What the grader itself built counts, not what the candidate says of it.
-            errors = [d for d in build.diagnostics if d.severity == "error"]
-            first = errors[0].text if errors else "the build failed"
-            reason = {
-                "timeout": "build.timeout",
-                "unsupported": "emulator.unsupported",
-            }.get(build.status, "build.compile")
-            if any(_POISONED in error.text for error in errors):
-                reason = "rule.instrumentation"
-            return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
-        reason = f"{phase}.error"
-        if answer.kind == "MemoryRefused":
-            reason = "rule.raw_memory"
-        elif self._reference.device.type == "cpu" and _NO_THREAD in answer.message:
-            reason = "rule.threads"
-        if phase == "run" and self._reference.device.type == "cuda":
-            reason = failure_reason(answer.message) or reason
-        return CheckFailed(
-            reason,
-            f"{answer.kind}: {answer.message}"[:_MAX_MESSAGE],
-            diagnostics=[d for d in answer.diagnostics[:20] if 0 <= d.line < 2**31],
-            ran=phase == "run",
-            output=answer.output[-_MAX_OUTPUT:],
-        )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch._C._profiler import _ExperimentalConfig
-from torch.autograd import ProfilerConfig, ProfilerState, profiler
+from torch.autograd import profiler
 
 from kernelgym.judge.operators import TORCHS_NAMESPACES, OperatorCall, operator_kind
 
@@ -48,8 +48,14 @@ class OperatorWitness:
 
     def __enter__(self) -> OperatorWitness:
         _autograd._enable_profiler_legacy(
-            ProfilerConfig(
-                ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()
+            _autograd.ProfilerConfig(
+                _autograd.ProfilerState.CPU,
+                False,
+                False,
+                False,
+                False,
+                False,
+                _ExperimentalConfig(),
             )
         )
         with profiler.record_function(_MARK):

@@ -112,6 +112,24 @@ class EmulatorRuntime:
         """Says whether launches and library calls leave everything as it is, from now on."""
         self._library.kgemu_do_nothing(int(wanted))
 
+    @contextlib.contextmanager
+    def call(self, *, watched: bool = False, idle: bool = False) -> Iterator[None]:
+        """The block is one call of a candidate's.
+
+        Args:
+            watched: Whether host code that touches device memory is found.
+            idle: Whether launches and library calls leave everything as it is.
+        """
+        self.do_nothing(idle)
+        self.watch_host(watched)
+        self.guard_device(watched)
+        try:
+            yield
+        finally:
+            self.guard_device(False)
+            self.watch_host(False)
+            self.do_nothing(False)
+
     def reset(self) -> None:
         """Forgets launches, findings and errors so far."""
         self._library.kgemu_reset()
