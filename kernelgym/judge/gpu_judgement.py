@@ -21,11 +21,12 @@ from kernelgym.judge.ownership import (
     calls_library,
     foreign_compute,
     owned_kernels,
+    shorter_than_its_kernels,
     split_by_owner,
 )
 from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import Reference
-from kernelgym.judge.verdict import Counters, Coverage, Outcome, Verdict
+from kernelgym.judge.verdict import Counters, Coverage, Outcome, Timing, Verdict
 from kernelgym.toolchain.build import BuildRequest, BuildResult
 
 __all__ = ["GpuJudgement"]
@@ -55,7 +56,7 @@ class GpuJudgement(Judgement):
                     meter = Meter(checker, reference, facts, self._salt, self._config)
                     timing = meter.measure(candidate)
                 with self._phase("profile"):
-                    profile = self._profile(candidate, checker, reference)
+                    profile = self._profile(candidate, checker, reference, timing)
         except CheckFailed as error:
             return self._failed(error, checker.correctness)
         except torch.OutOfMemoryError as error:
@@ -76,12 +77,16 @@ class GpuJudgement(Judgement):
         )
 
     def _profile(
-        self, candidate: CandidateProcess, checker: Checker, reference: Reference
+        self,
+        candidate: CandidateProcess,
+        checker: Checker,
+        reference: Reference,
+        timing: Timing,
     ) -> tuple[Counters, Coverage] | None:
         """What ran in one call, by owner; None where the profiler sees nothing on this machine.
 
         Raises:
-            CheckFailed: Nothing of the candidate's ran.
+            CheckFailed: Nothing of the candidate's ran, or what it ran takes longer than it claims.
         """
         placed = checker.place(reference.inputs(0))
         command = protocol.Profile(placed.arguments, reference.run_seed(0))
@@ -99,6 +104,8 @@ class GpuJudgement(Judgement):
                 "rule.hidden_compute",
                 f"forward launched {foreign[0]}, which is not the candidate's",
             )
+        if self._defences.clock:
+            failure = failure or shorter_than_its_kernels(timing.candidate.median, told.kernels)
         if failure is not None:
             raise failure
         return split

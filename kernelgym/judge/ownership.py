@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.protocol import KernelTime
 from kernelgym.judge.verdict import Counters, Coverage, KernelCounters
 from kernelgym.toolchain.build import BuildRequest, BuildResult
@@ -21,10 +22,14 @@ __all__ = [
     "foreign_compute",
     "kernel_identifier",
     "owned_kernels",
+    "shorter_than_its_kernels",
     "split_by_owner",
 ]
 
 _LIBRARY_CALL = re.compile(r"\bcublas(?:Lt)?[A-Z]\w*\s*\(")
+# A kernel is slower while it is watched, small ones by much.
+_LEAST_OF_KERNEL = 0.5
+_LEAST_KERNEL_SECONDS = 1e-5
 _OF_TORCH = re.compile(r"\bat(?:_cuda_detail)?::")
 _COPY_OR_FILL = re.compile(
     r"fill|copy|distribution|arange|linspace|eye|range_kernel|randperm|CatArray", re.IGNORECASE
@@ -76,6 +81,25 @@ def foreign_compute(
             (_OF_TORCH.search(kernel.name) and not _COPY_OR_FILL.search(kernel.name))
             or (not library and _OF_LIBRARY.search(kernel.name))
         )
+    )
+
+
+def shorter_than_its_kernels(seconds: float, kernels: Sequence[KernelTime]) -> CheckFailed | None:
+    """A failure where a call is said to take much less than one of its kernels does.
+
+    Work on a stream that the timer does not watch looks so, and so does a patched event: the
+    profiler has other clocks.
+
+    Args:
+        seconds: What the call is said to take.
+        kernels: What ran in one call, by the profiler.
+    """
+    longest = max((k.seconds / k.launches for k in kernels if k.launches), default=0.0)
+    if longest < _LEAST_KERNEL_SECONDS or seconds >= _LEAST_OF_KERNEL * longest:
+        return None
+    return CheckFailed(
+        "cheat.clock",
+        f"the call is said to take {seconds:.3g} s; one of its kernels alone takes {longest:.3g} s",
     )
 
 
