@@ -8,6 +8,7 @@ those functions of the emulator that its headers never call.
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 
@@ -38,6 +39,8 @@ _JUDGES = frozenset(
 )
 
 
+# A path of the cache is named by its content, and asked about four times in a judgement.
+@functools.lru_cache(maxsize=1024)
 def refused_calls(library: str) -> tuple[str, ...]:
     """Names of functions that an extension imports and has no use for, sorted.
 
