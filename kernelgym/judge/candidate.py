@@ -198,14 +198,14 @@ class _Candidate:
         return protocol.Begun()
 
     def _import(self, command: protocol.Import) -> protocol.Imported:
-        inline.install(
+        installed = inline.install(
             self._build,
             target=self._setup.target,
             variant=self._setup.variant,
             files=self._setup.files,
         )
         if self._device.type == "cpu" and self._defences.raw_memory:
-            refuse_raw_memory()
+            installed.open_library = refuse_raw_memory()
         source = next(f.text for f in self._setup.files if f.path == ENTRY_FILE)
         sys.path.insert(0, self._setup.scratch)
         module = types.ModuleType("model_new")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import _ctypes
 import ctypes
 import sys
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["MemoryRefused", "refuse_raw_memory"]
@@ -30,7 +31,7 @@ _REFUSED_EVENTS = frozenset(
 # They are called without an audit event.
 _TAKING_ADDRESSES = (
     *("memmove", "memset", "cast", "string_at", "wstring_at", "memoryview_at", "pythonapi"),
-    *("CFUNCTYPE", "PYFUNCTYPE", "_CFuncPtr", "CDLL", "PyDLL", "cdll", "pydll"),
+    *("CFUNCTYPE", "PYFUNCTYPE", "_CFuncPtr", "CFuncPtr", "CDLL", "PyDLL", "cdll", "pydll"),
 )
 
 
@@ -55,15 +56,32 @@ def _refusal(what: str) -> MemoryRefused:
     return MemoryRefused(f"{what}: a candidate on the emulator has no way to memory by its address")
 
 
-def refuse_raw_memory() -> None:
-    """Takes `ctypes` and `gc` away from this process, for good."""
+def refuse_raw_memory() -> Callable[[str], object]:
+    """Takes `ctypes` and `gc` away from this process, for good.
+
+    Returns:
+        A function that still loads a shared library, and gives its handle, in which nothing can be
+        looked up any more.
+    """
+    real: Callable[[str, int], int] = _ctypes.dlopen
+    loading = False
+
+    def load(path: str) -> object:
+        nonlocal loading
+        loading = True
+        try:
+            return real(path, ctypes.DEFAULT_MODE)
+        finally:
+            loading = False
+
     for module in (ctypes, _ctypes):
         for name in list(vars(module)):
             if name in _TAKING_ADDRESSES or name.endswith("_addr"):
                 setattr(module, name, _Refused(f"ctypes.{name}"))
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _REFUSED_EVENTS:
+        if event in _REFUSED_EVENTS and not (loading and event == "ctypes.dlopen"):
             raise _refusal(event)
 
     sys.addaudithook(refuse)
+    return load
