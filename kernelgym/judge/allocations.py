@@ -45,7 +45,8 @@ class AllocationTracker(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        out = func(*args, **(kwargs or {}))
+        with self._runtime.device_work():
+            out = func(*args, **(kwargs or {}))
         name = func._schema.name.split("::")[-1]
         written = "empty" not in name
         for leaf in tree_leaves(out):

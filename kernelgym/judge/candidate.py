@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import io
 import linecache
 import os
 import pathlib
@@ -20,19 +19,29 @@ import tempfile
 import time
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from kernelgym.judge import protocol
 from kernelgym.judge.allocations import AllocationTracker
 from kernelgym.judge.buffers import Buffer, dtype_name, named_dtype
-from kernelgym.judge.device import open_buffer, set_arithmetic, settle
+from kernelgym.judge.device import (
+    global_flags,
+    open_buffer,
+    restore_flags,
+    set_arithmetic,
+    settle,
+)
 from kernelgym.judge.emulated_cuda import emulated_cuda
 from kernelgym.judge.gpu_call import CacheFlush, profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
 from kernelgym.judge.range_profiler import RangeProfiler
+from kernelgym.judge.raw_memory import refuse_raw_memory
+from kernelgym.judge.returned import Tail, is_tensor, plain_leaves
+from kernelgym.judge.witness import OperatorWitness
 from kernelgym.toolchain import inline
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.confinement import confine
@@ -45,6 +54,7 @@ __all__ = ["ENTRY_FILE", "main"]
 ENTRY_FILE = "model_new.py"
 _MAX_OUTPUT = 16 * 1024
 _PR_SET_PDEATHSIG = 1
+_copy_bytes = ctypes.memmove  # a candidate on the emulator has no ctypes
 
 
 def main(connection: socket.socket) -> None:
@@ -63,7 +73,8 @@ class _Candidate:
         self._channel = channel
         self._setup = setup
         self._device = torch.device(setup.device)
-        self._output = _Tail(_MAX_OUTPUT)
+        self._defences = setup.defences
+        self._output = Tail(_MAX_OUTPUT)
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._files: tuple[SourceFile, ...] = ()
@@ -77,6 +88,9 @@ class _Candidate:
         self._tracker = AllocationTracker(self._runtime) if self._runtime and setup.track else None
         self._protections: tuple[str, ...] = ()
         self._launched: tuple[str, ...] = ()
+        self._restored = False
+        self._flags = global_flags(self._device)
+        self._changed_flags: tuple[str, ...] = ()
 
     def serve(self) -> None:
         """Answers commands until the channel closes."""
@@ -162,7 +176,7 @@ class _Candidate:
         os.closerange(self._channel.fileno() + 1, 4096)
         os.chdir(self._setup.scratch)
         policy = self._setup.policy
-        if policy is not None:
+        if policy is not None and self._defences.confinement:
             if policy.memory_bytes is not None:
                 # Importing torch has mapped gigabytes already.
                 with open("/proc/self/statm") as statm:
@@ -185,17 +199,20 @@ class _Candidate:
             set_arithmetic(command.precision)
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
+            self._flags = global_flags(self._device)
         return protocol.Begun()
 
     def _import(self, command: protocol.Import) -> protocol.Imported:
         self._files = command.files
         self._write_files()
-        inline.install(
+        installed = inline.install(
             self._build,
             target=self._setup.target,
             variant=self._setup.variant,
             files=self._files,
         )
+        if self._device.type == "cpu" and self._defences.raw_memory:
+            installed.open_library = refuse_raw_memory()
         source = next(f.text for f in self._files if f.path == ENTRY_FILE)
         sys.path.insert(0, self._setup.scratch)
         module = types.ModuleType("model_new")
@@ -244,9 +261,15 @@ class _Candidate:
                     self._tracker.register(value, f"input {index}", whole_storage=False)
         already = len(self._taken_to_host())
         recorder = OperatorRecorder(file.path for file in self._files)
+        witness = OperatorWitness() if self._tracker and self._defences.witness else None
         before = self._allocated()
         started = time.perf_counter()
-        with torch.no_grad(), recorder, self._host_watched():
+        with (
+            torch.no_grad(),
+            witness or contextlib.nullcontext(),
+            recorder,
+            self._watched(idle=command.idle),
+        ):
             result = self._model(*args)
             settle(self._device)
         seconds = time.perf_counter() - started
@@ -260,7 +283,12 @@ class _Candidate:
             protocol.Operator(f"Tensor.{name}", "", 0, 0, 0, "host")
             for name in self._taken_to_host()[already:]
         )
-        return protocol.Ran(infos, operators, seconds, peak)
+        if witness is not None:
+            hidden = (*witness.hidden, *witness.unrecorded(recorder.calls))
+            if witness.interrupted:
+                hidden = ("an operator after the profiler was stopped", *hidden)
+            operators += tuple(protocol.Operator(name, "", 0, 0, 0, "hidden") for name in hidden)
+        return protocol.Ran(infos, operators, seconds, peak, self._changed_flags)
 
     def _time(self, command: protocol.Time) -> protocol.Timed:
         args = self._prepared(command)
@@ -308,6 +336,7 @@ class _Candidate:
     ) -> list[Any]:
         """`forward`'s arguments, with weights and random numbers as they are before each call."""
         self._restore_state()
+        self._changed_flags = restore_flags(self._device, self._flags)
         torch.manual_seed(command.seed)
         return [
             self._io[0].tensor(value) if isinstance(value, protocol.TensorSlot) else value
@@ -318,6 +347,9 @@ class _Candidate:
     def _restore_state(self) -> None:
         """Puts the weights back without a call of anything that the candidate could override."""
         module = torch.nn.Module
+        if self._restored and not self._defences.restored_state:
+            return
+        self._restored = True
         own: dict[str, torch.Tensor] = {}
         own.update(module.named_parameters(self._model, remove_duplicate=False))
         own.update(module.named_buffers(self._model, remove_duplicate=False))
@@ -337,17 +369,12 @@ class _Candidate:
         torch.cuda.reset_peak_memory_stats(self._device)
         return torch.cuda.memory_allocated(self._device)
 
-    @contextlib.contextmanager
-    def _host_watched(self) -> Iterator[None]:
+    def _watched(self, *, idle: bool) -> contextlib.AbstractContextManager[None]:
         """In an instrumented run, finds host code that touches tensors inside the block."""
-        if self._runtime is None or self._tracker is None:
-            yield
-            return
-        self._runtime.watch_host(True)
-        try:
-            yield
-        finally:
-            self._runtime.watch_host(False)
+        if self._runtime is None:
+            return contextlib.nullcontext()
+        watch = self._tracker is not None and self._defences.host_guard
+        return self._runtime.call(watched=watch, idle=idle)
 
     def _hand_over(
         self,
@@ -363,9 +390,10 @@ class _Candidate:
             if isinstance(a, torch.Tensor)
         ]
         infos = []
-        leaves = _plain_leaves(result)
+        plain = self._defences.plain_outputs
+        leaves = plain_leaves(result) if plain else tree_leaves(result)
         for index, value in enumerate(leaves):
-            if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            if not is_tensor(value, plain=plain):
                 name = type(value).__name__
                 infos.append(protocol.OutputInfo(name, (), "", (), False, False))
                 continue
@@ -380,7 +408,7 @@ class _Candidate:
                 target = buffer.tensor(slot)
                 if self._device.type == "cpu":
                     source = value.detach().contiguous()
-                    ctypes.memmove(target.data_ptr(), source.data_ptr(), slot.nbytes)
+                    _copy_bytes(target.data_ptr(), source.data_ptr(), slot.nbytes)
                 else:
                     target.copy_(value.detach())
             pointer = value.data_ptr() if value.numel() else 0
@@ -390,31 +418,3 @@ class _Candidate:
             )
         settle(self._device)
         return tuple(infos)
-
-
-def _plain_leaves(result: Any) -> list[Any]:
-    """Leaves of plain lists, tuples and dicts: flattening another class would run its code."""
-    if type(result) in (list, tuple):
-        return [leaf for part in result for leaf in _plain_leaves(part)]
-    if type(result) is dict:
-        return [leaf for part in result.values() for leaf in _plain_leaves(part)]
-    return [result]
-
-
-class _Tail(io.TextIOBase):
-    """Keeps the end of what is written to it."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._text = ""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        self._text = (self._text + text)[-self._limit :]
-        return len(text)
-
-    def text(self) -> str:
-        """What was kept, safe to encode."""
-        return self._text.encode("utf-8", "replace").decode("utf-8")

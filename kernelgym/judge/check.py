@@ -12,21 +12,18 @@ from kernelgym.config import JudgeConfig
 from kernelgym.judge import protocol
 from kernelgym.judge.buffers import Buffer, dtype_name, layout
 from kernelgym.judge.correctness import Comparison, Expected, compare
-from kernelgym.judge.device import failure_reason, new_buffer, release_unused, settle
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
+from kernelgym.judge.device import new_buffer, release_unused, settle
+from kernelgym.judge.failed import raised
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.process import CandidateProcess
 from kernelgym.judge.reference import OutputSpec, Reference
 from kernelgym.judge.rules import Evidence
 from kernelgym.judge.verdict import Correctness
 from kernelgym.toolchain.build import SourceFile
-from kernelgym.toolchain.packages import UNSUPPORTED_ADVICE
 
 __all__ = ["Checker", "Observed", "Placed"]
 
-_MAX_MESSAGE = 4096
-_MAX_OUTPUT = 16 * 1024
-# What Triton, its assembler, CuPy and PyCUDA raise when a kernel does not compile.
-_COMPILERS_ERRORS = ("CompilationError", "PTXASError", "CompileException", "CompileError")
 _ROOM_FACTOR, _LEAST_ROOM = 3, 2**30
 _POISON = 0xFF  # NaN in every floating type, -1 in whole numbers
 
@@ -62,12 +59,18 @@ class Checker:
         correctness: What has been found so far; None before the first comparison.
         evidence: What ran besides the candidate's own work, for the ruleset.
         protections: What confined the candidate's process, by its own word.
+        changed_flags: Global settings of torch that it changed, by its own word; they were put back.
         peak_memory: Device bytes that its last call took, by its own word; None where unknown.
     """
 
     def __init__(
-        self, reference: Reference, config: JudgeConfig, files: tuple[SourceFile, ...]
+        self,
+        reference: Reference,
+        config: JudgeConfig,
+        files: tuple[SourceFile, ...],
+        defences: Defences = ALL_DEFENCES,
     ) -> None:
+        self.defences = defences
         self._reference = reference
         self._files = files
         self._config = config
@@ -75,6 +78,7 @@ class Checker:
         self.protections: tuple[str, ...] = ()
         self.peak_memory: int | None = None
         self._keys_note = ""
+        self.changed_flags: tuple[str, ...] = ()
         self._operators: tuple[protocol.Operator, ...] = ()
         self.evidence = Evidence()
         self._io: tuple[Buffer, Buffer] | None = None
@@ -95,6 +99,8 @@ class Checker:
             # Only now, when the outputs lie where the candidate cannot reach.
             expected = self._reference.expected(inputs, draw)
             self._judge_values(draw, got, expected)
+        if not self.defences.repeated_draw:
+            return
         again = self._run(candidate, first, 0)
         expected = self._reference.expected(first, 0)
         results = [compare(g, e) for g, e in zip(again, expected, strict=True)]
@@ -125,13 +131,27 @@ class Checker:
         expected = self._reference.expected(inputs, draw)
         results = [compare(g, e) for g, e in zip(got, expected, strict=True)]
         wrong = next((result for result in results if not result.passed), None)
-        if wrong is not None:
+        if wrong is not None and self.defences.second_run:
             raise CheckFailed(
                 "check.unstable",
                 "with threads and blocks in another order: " + self._describe(draw, wrong),
                 ran=True,
             )
         return Observed(self._operators)
+
+    def is_decoy(self, candidate: CandidateProcess) -> bool:
+        """Whether the output is right even while the candidate's kernels do nothing.
+
+        Comes after `observe`, in the same process.
+        """
+        draw = self._config.draws + 1  # one that has not been seen
+        inputs = self._reference.inputs(draw)
+        try:
+            got = self._run(candidate, inputs, draw, idle=True)
+        except CheckFailed:
+            return False
+        expected = self._reference.expected(inputs, draw)
+        return all(compare(g, e).passed for g, e in zip(got, expected, strict=True))
 
     # --- steps -------------------------------------------------------------------------------
 
@@ -182,28 +202,36 @@ class Checker:
         inputs: Sequence[Any],
         draw: int,
         wanted: Sequence[OutputSpec] | None = None,
+        *,
+        idle: bool = False,
     ) -> list[torch.Tensor]:
         """One forward: the outputs as found in the shared buffer."""
         placed = self.place(inputs, wanted)
         seed = self._reference.run_seed(draw)
-        command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes)
         # The candidate's kernels want memory too.
         slots = (*placed.arguments, *placed.outputs)
         shared = sum(slot.nbytes for slot in slots if isinstance(slot, protocol.TensorSlot))
         release_unused(self._reference.device, _ROOM_FACTOR * max(shared, _LEAST_ROOM))
+        command = protocol.Run(placed.arguments, seed, placed.outputs, placed.sizes, idle)
         ran = self.answer(candidate, command, protocol.Ran, "run", placed.fds)
-        self._operators = ran.operators
-        self.evidence.note(ran.operators)
-        if wanted is None:  # a smaller shape says nothing of the task's own
+        self.changed_flags = tuple(
+            dict.fromkeys((*self.changed_flags, *(name[:40] for name in ran.changed_flags[:8])))
+        )
+        if not idle:
+            self._operators = ran.operators
+            self.evidence.note(ran.operators)
+        if wanted is None and not idle:  # a smaller shape says nothing of the task's own
             self.peak_memory = ran.peak_memory or None
         self.expect_outputs(ran.outputs, placed.outputs)
         given = self._buffers()[0]
         for value, argument in zip(inputs, placed.arguments, strict=True):
-            if isinstance(value, torch.Tensor) and not torch.equal(given.tensor(argument), value):
+            if not (isinstance(value, torch.Tensor) and self.defences.mutation):
+                continue
+            if not torch.equal(given.tensor(argument), value):
                 raise CheckFailed(
                     "check.input_mutated", f"forward changed its {argument.name}", ran=True
                 )
-        if any(info.aliases_input for info in ran.outputs):
+        if self.defences.aliasing and any(info.aliases_input for info in ran.outputs):
             raise CheckFailed(
                 "check.output_aliases_input", "an output lies in an input's memory", ran=True
             )
@@ -258,7 +286,7 @@ class Checker:
     def poison(self, placed: Placed) -> None:
         """Fills where outputs go with what no kernel writes."""
         buffer = self._buffers()[1]
-        for slot in placed.outputs:
+        for slot in placed.outputs if self.defences.poison else ():
             buffer.fill(slot, _POISON)
 
     def taken(self, placed: Placed) -> list[torch.Tensor]:
@@ -375,34 +403,6 @@ class Checker:
                 "run.died", f"{candidate.death()} (phase: {phase})", ran=ran
             ) from None
         if isinstance(answer, protocol.Failed):
-            raise self._raised(answer, candidate, phase)
+            build = candidate.builds[-1] if candidate.builds else None
+            raise raised(answer, build, phase, gpu=self._reference.device.type == "cuda")
         return answer
-
-    def _raised(
-        self, answer: protocol.Failed, candidate: CandidateProcess, phase: str
-    ) -> CheckFailed:
-        build = candidate.builds[-1] if candidate.builds else None
-        of_build = answer.kind == "BuildFailed" or answer.kind in _COMPILERS_ERRORS
-        if of_build and build is not None and build.status != "ok":
-            # What the grader itself built counts, not what the candidate says of it.
-            errors = [d for d in build.diagnostics if d.severity == "error"]
-            first = errors[0].text if errors else "the build failed"
-            reason = {
-                "timeout": "build.timeout",
-                "unsupported": "emulator.unsupported",
-            }.get(build.status, "build.compile")
-            return CheckFailed(reason, first, diagnostics=build.diagnostics, output=answer.output)
-        reason = f"{phase}.error"
-        if answer.kind in _COMPILERS_ERRORS:
-            reason = "build.compile"
-        elif UNSUPPORTED_ADVICE in answer.message and self._reference.device.type == "cpu":
-            reason = "emulator.unsupported"
-        elif phase == "run" and self._reference.device.type == "cuda":
-            reason = failure_reason(answer.message) or reason
-        return CheckFailed(
-            reason,
-            f"{answer.kind}: {answer.message}"[:_MAX_MESSAGE],
-            diagnostics=[d for d in answer.diagnostics[:20] if 0 <= d.line < 2**31],
-            ran=phase == "run",
-            output=answer.output[-_MAX_OUTPUT:],
-        )

@@ -31,6 +31,7 @@ def candidate_policy(
     readable: Iterable[pathlib.Path],
     *,
     gpu: bool = False,
+    threads: bool = True,
 ) -> Policy:
     """The policy for one candidate.
 
@@ -45,6 +46,7 @@ def candidate_policy(
         readable: Folders of the toolchain that it loads libraries from.
         gpu: Whether it runs on a GPU: it may then use the driver's devices, and its address space
             has no limit, for the driver maps all of the card's memory.
+        threads: Whether it may start threads; the driver of a GPU does.
     """
     python = {sys.prefix, sys.base_prefix, *site.getsitepackages(), *filter(None, sys.path)}
     package = str(pathlib.Path(kernelgym.__file__).parent)
@@ -63,6 +65,7 @@ def candidate_policy(
         max_processes=_MAX_THREADS,
         new_processes=False,
         performance_counters=gpu and config.counters and profiling_restricted() is not False,
+        new_threads=threads,
     )
 
 

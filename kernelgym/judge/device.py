@@ -20,11 +20,13 @@ __all__ = [
     "arithmetic",
     "build_target",
     "failure_reason",
+    "global_flags",
     "gpu_facts",
     "new_buffer",
     "open_buffer",
     "release_unused",
     "resolve_device",
+    "restore_flags",
     "set_arithmetic",
     "settle",
 ]
@@ -117,6 +119,33 @@ def set_arithmetic(precision: str) -> tuple[str, ...]:
         for kind in kinds:
             kind.fp32_precision = precision
     return before
+
+
+def global_flags(device: torch.device) -> dict[str, Any]:
+    """Torch's settings for a whole process that change what a computation gives."""
+    flags: dict[str, Any] = {"default dtype": torch.get_default_dtype()}
+    if device.type == "cuda":
+        names = ("fp32 products", "fp32 convolutions", "fp32 recurrent layers")
+        flags.update(
+            (name, str(kind.fp32_precision))
+            for name, kind in zip(names, _fp32_kinds(), strict=True)
+        )
+    return flags
+
+
+def restore_flags(device: torch.device, wanted: dict[str, Any]) -> tuple[str, ...]:
+    """Puts `global_flags` back as they were.
+
+    Returns:
+        The names of those that had changed.
+    """
+    now = global_flags(device)
+    changed = tuple(name for name, value in wanted.items() if now[name] != value)
+    if changed:
+        torch.set_default_dtype(wanted["default dtype"])
+        for kind, value in zip(_fp32_kinds(), list(wanted.values())[1:], strict=False):
+            kind.fp32_precision = value
+    return changed
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from kernelgym.judge import baselines, protocol
 from kernelgym.judge.check import Checker, Observed
 from kernelgym.judge.confinement import candidate_policy
 from kernelgym.judge.counters import emulated_counters
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.judgement import Judgement, PlaceNames
 from kernelgym.judge.physics import EMULATED_DEVICE, light_seconds
@@ -55,6 +56,8 @@ _LEAST_TRAFFIC = 0.25
 class EmulatedJudgement(Judgement):
     """Judges one workspace once, on the CPU."""
 
+    _decoy = False
+
     def __init__(
         self,
         task: Task,
@@ -64,8 +67,9 @@ class EmulatedJudgement(Judgement):
         device: torch.device,
         service: BuildService,
         zygote: Zygote,
+        defences: Defences = ALL_DEFENCES,
     ) -> None:
-        super().__init__(task, files, config, size, device, service)
+        super().__init__(task, files, config, size, device, service, defences)
         self._zygote = zygote
 
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
@@ -81,13 +85,24 @@ class EmulatedJudgement(Judgement):
         observed, report, unlike = self._observe(checker)
         failure = failure or unlike
         if report is not None:
-            if any(launch.owner == "own" and not launch.checked for launch in report.launches):
+            unwatched = any(
+                launch.owner == "own" and not launch.checked for launch in report.launches
+            )
+            if unwatched and self._defences.instrumentation:
                 failure = CheckFailed("rule.instrumentation", "a kernel ran uninstrumented")
             # The instrumented run knows causes; a wrong value is only their effect.
             failure = self._found(report, observed) or failure
+        # That tensors were touched by the host is the effect of it, when torch computed in hiding.
+        failure = checker.evidence.hidden(self._defences) or failure
         failure = failure or checker.evidence.failure(
-            self._config.ruleset, report is None or self._did_the_work(report, reference)
+            self._config.ruleset,
+            report is None or self._did_the_work(report, reference),
+            self._defences,
         )
+        if failure is None and self._decoy:
+            failure = CheckFailed(
+                "rule.decoy", "the output is right although the candidate's kernels did nothing"
+            )
         if failure is not None:
             return self._failed(failure, checker.correctness)
         if report is None or observed is None:
@@ -104,7 +119,8 @@ class EmulatedJudgement(Judgement):
                 counters.total.get(name) or 0.0
                 for name in ("dram_bytes_read", "dram_bytes_written")
             )
-            if not counters.sampled and moved < _LEAST_TRAFFIC * reference.facts.min_bytes:
+            wanted = _LEAST_TRAFFIC * reference.facts.min_bytes
+            if self._defences.traffic and not counters.sampled and moved < wanted:
                 return self._failed(
                     CheckFailed(
                         "cheat.physics",
@@ -140,6 +156,8 @@ class EmulatedJudgement(Judgement):
                 answer = candidate.ask(protocol.FetchReport(), protocol.Report)
             except gone:
                 return None, None, failure
+            if failure is None and self._defences.decoys:
+                self._decoy = checker.is_decoy(candidate)
         if isinstance(answer, protocol.Failed):
             return observed, None, failure
         hidden = (self._service.emulator().directory,)
@@ -187,7 +205,7 @@ class EmulatedJudgement(Judgement):
             and not (sampled and finding.code == "memory.uninitialised")
             and not (self._config.ruleset != "strict" and finding.code == "memory.host_copy")
         ]
-        if not findings:
+        if not findings or not self._defences.findings:
             return None
         # A failed kernel explains wrong values, and a race why something was not written yet.
         first = min(
@@ -202,7 +220,7 @@ class EmulatedJudgement(Judgement):
     def _timing(self, counters: Counters, reference: Reference) -> Timing:
         light = light_seconds(EMULATED_DEVICE, reference.facts.flops, reference.facts.min_bytes)
         # The counts know nothing of arithmetic: nothing is faster than light.
-        seconds = max(counters.total.time, light)
+        seconds = max(counters.total.time, light if self._defences.traffic else 1e-9)
         calls = baselines.reference_operators(self._task, self._size, train=reference.train)
         eager = baselines.eager_seconds(EMULATED_DEVICE, calls)
         compiled = baselines.compile_seconds(EMULATED_DEVICE, calls)
@@ -234,12 +252,16 @@ class EmulatedJudgement(Judgement):
             variant=variant,
             scratch=str(scratch),
             policy=candidate_policy(
-                self._config, scratch, (kit.directory, self._service.cache.root)
+                self._config,
+                scratch,
+                (kit.directory, self._service.cache.root),
+                threads=not self._defences.threads,
             ),
             runtime=str(kit.runtime),
             order=_PERMUTED_ORDER if variant == "checked" else 0,
             access_budget=_ACCESS_BUDGET,
             track=variant == "checked",
+            defences=self._defences,
         )
 
     def _build(self, request: BuildRequest) -> BuildResult:

@@ -18,6 +18,7 @@ from kernelgym.errors import EnvironmentFault
 from kernelgym.judge import protocol
 from kernelgym.judge.check import Checker, Placed
 from kernelgym.judge.confinement import candidate_policy
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.judge.device import arithmetic, build_target, gpu_facts, release_unused, settle
 from kernelgym.judge.device_data import DeviceData
 from kernelgym.judge.energy import EnergyCounter, EnergyPair, compare_energy
@@ -31,12 +32,13 @@ from kernelgym.judge.ownership import (
     declared_kernels,
     foreign_compute,
     owned_kernels,
+    shorter_than_its_kernels,
     split_by_owner,
 )
 from kernelgym.judge.process import CandidateProcess, Zygote
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.standby import Standby
-from kernelgym.judge.verdict import Counters, Coverage, Outcome, SassSummary, Verdict
+from kernelgym.judge.verdict import Counters, Coverage, Outcome, SassSummary, Timing, Verdict
 from kernelgym.tasks import Task
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
 from kernelgym.toolchain.sass import summarise_build
@@ -63,8 +65,9 @@ class GpuJudgement(Judgement):
         device: torch.device,
         service: BuildService,
         standby: Standby,
+        defences: Defences = ALL_DEFENCES,
     ) -> None:
-        super().__init__(task, files, config, size, device, service)
+        super().__init__(task, files, config, size, device, service, defences)
         self._standby = standby
 
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
@@ -74,7 +77,7 @@ class GpuJudgement(Judgement):
             with self._turn(), self._candidate() as candidate:
                 with self._phase("check"):
                     checker.check(candidate)
-                failure = checker.evidence.failure(self._config.ruleset, own_work=True)
+                failure = checker.evidence.failure(self._config.ruleset, True, self._defences)
                 if failure is not None:
                     raise failure
                 with self._phase("time"):
@@ -89,7 +92,7 @@ class GpuJudgement(Judgement):
                 with self._phase("profile"):
                     inputs = reference.inputs(0)
                     placed = checker.place(inputs)
-                    profile = self._profile(candidate, checker, placed, reference)
+                    profile = self._profile(candidate, checker, placed, reference, timing)
                 energy = EnergyPair()
                 if counter is not None:
                     with self._phase("energy"):
@@ -130,12 +133,17 @@ class GpuJudgement(Judgement):
         )
 
     def _profile(
-        self, candidate: CandidateProcess, checker: Checker, placed: Placed, reference: Reference
+        self,
+        candidate: CandidateProcess,
+        checker: Checker,
+        placed: Placed,
+        reference: Reference,
+        timing: Timing,
     ) -> tuple[Counters, Coverage] | None:
         """What ran in one call, by owner; None where the profiler sees nothing on this machine.
 
         Raises:
-            CheckFailed: Nothing of the candidate's ran.
+            CheckFailed: Nothing of the candidate's ran, or what it ran takes longer than it claims.
         """
         command = protocol.Profile(placed.arguments, reference.run_seed(0))
         told: protocol.Profiled = checker.answer(candidate, command, protocol.Profiled, "run")
@@ -145,15 +153,17 @@ class GpuJudgement(Judgement):
         # Without a profile, what was built is all the evidence there is.
         seen = bool(own) or library
         ran = seen if split is None else split[1].own + split[1].library > 0.0
-        failure = checker.evidence.failure(self._config.ruleset, own_work=ran)
-        if failure is not None:
-            raise failure
+        failure = checker.evidence.failure(self._config.ruleset, ran, self._defences)
         foreign = foreign_compute(told.kernels, own, library=library)
-        if self._config.ruleset == "strict" and foreign:
-            raise CheckFailed(
+        if self._config.ruleset == "strict" and self._defences.witness and foreign:
+            failure = failure or CheckFailed(
                 "rule.hidden_compute",
                 f"forward launched {foreign[0][:200]}, which is not the candidate's",
             )
+        if self._defences.clock:
+            failure = failure or shorter_than_its_kernels(timing.candidate.median, told.kernels)
+        if failure is not None:
+            raise failure
         return split
 
     def _disassembled(self, builds: Sequence[BuildResult]) -> tuple[SassSummary, ...]:
@@ -255,6 +265,7 @@ def gpu_standby(
     zygote: Zygote,
     *,
     count: int = 2,
+    defences: Defences = ALL_DEFENCES,
 ) -> Standby:
     """Processes ahead for candidates on one GPU.
 
@@ -264,6 +275,7 @@ def gpu_standby(
         service: Whose builds they load.
         zygote: Where they are forked from.
         count: How many to keep ahead.
+        defences: Which of the judge's defences are in force.
     """
     target, root = build_target(device), service.cache.root
 
@@ -274,6 +286,7 @@ def gpu_standby(
             scratch=str(scratch),
             policy=candidate_policy(config, scratch, (root,), gpu=True),
             device=str(device),
+            defences=defences,
         )
 
     return Standby(

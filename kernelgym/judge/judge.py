@@ -14,6 +14,7 @@ from typing import Any
 
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import EnvironmentFault
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.judge.device import build_target, gpu_facts, resolve_device
 from kernelgym.judge.emulated_judgement import EmulatedJudgement
 from kernelgym.judge.gpu_judgement import GpuJudgement, gpu_standby
@@ -37,22 +38,30 @@ class Judge:
     Args:
         config: How to judge.
         service: Build service to share; one of its own by default.
+        defences: For tests of the judge alone: which of its defences are in force.
 
     Raises:
         ConfigError: The configuration asks for a device that is not there.
     """
 
     def __init__(
-        self, config: JudgeConfig | None = None, *, service: BuildService | None = None
+        self,
+        config: JudgeConfig | None = None,
+        *,
+        service: BuildService | None = None,
+        defences: Defences = ALL_DEFENCES,
     ) -> None:
         self.config = config or JudgeConfig()
         self.device = resolve_device(self.config.device)
         self.size = self._size_of(self.config)
         self._service = service or BuildService(protection=self.config.protection)
         self._zygote = Zygote()
+        self._defences = defences
         self._standby: Standby | None = None
         if self.device.type == "cuda":
-            self._standby = gpu_standby(self.config, self.device, self._service, self._zygote)
+            self._standby = gpu_standby(
+                self.config, self.device, self._service, self._zygote, defences=defences
+            )
             self._standby.refill()
             self._service.start(build_target(self.device))
 
@@ -102,13 +111,15 @@ class Judge:
         task, files, size = find_task(task), workspace_files(workspace), self._size_of(config)
         if self._standby is None:
             return EmulatedJudgement(
-                task, files, config, size, self.device, self._service, self._zygote
+                task, files, config, size, self.device, self._service, self._zygote, self._defences
             ).verdict()
         standby = self._standby
         if config != self.config:
-            standby = gpu_standby(config, self.device, self._service, self._zygote, count=0)
+            standby = gpu_standby(
+                config, self.device, self._service, self._zygote, count=0, defences=self._defences
+            )
         return GpuJudgement(
-            task, files, config, size, self.device, self._service, standby
+            task, files, config, size, self.device, self._service, standby, self._defences
         ).verdict()
 
     def prepare(self, workspace: Any, *, config: JudgeConfig | None = None) -> None:

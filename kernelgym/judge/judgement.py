@@ -14,12 +14,14 @@ import torch
 from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
 from kernelgym.judge.check import Checker
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.judge.device import build_target
 from kernelgym.judge.failure import CheckFailed
+from kernelgym.judge.native_calls import refused_calls
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.salt import Salt
-from kernelgym.judge.screen import screen
+from kernelgym.judge.screen import Finding, screen
 from kernelgym.judge.sources import source_hash
 from kernelgym.judge.verdict import (
     Build,
@@ -61,6 +63,7 @@ class Judgement(abc.ABC):
         size: str,
         device: torch.device,
         service: BuildService,
+        defences: Defences = ALL_DEFENCES,
     ) -> None:
         self._task = task
         self._files = files
@@ -68,6 +71,7 @@ class Judgement(abc.ABC):
         self._size = size
         self._device = device
         self._service = service
+        self._defences = defences
         self._salt = Salt.make(config.seed, task.id)
         self._builds: list[BuildResult] = []
         self._requests: list[BuildRequest] = []
@@ -76,6 +80,7 @@ class Judgement(abc.ABC):
         self._checker: Checker | None = None
         self._train = True
         self._output = ""
+        self._refusal: CheckFailed | None = None
 
     def verdict(self) -> Verdict:
         """Runs all phases.
@@ -84,17 +89,29 @@ class Judgement(abc.ABC):
             EnvironmentFault: The harness or the reference failed.
         """
         with self._phase("screen"):
-            finding = screen(self._files, self._config.ruleset, emulated=self._device.type == "cpu")
+            finding = self._screened()
         if finding is not None:
             return self._failed(
                 CheckFailed(finding.reason, finding.message, diagnostics=finding.diagnostics)
             )
         with self._phase("reference"):
-            reference = Reference(self._task, self._size, self._config, self._salt, self._device)
+            reference = Reference(
+                self._task, self._size, self._config, self._salt, self._device, self._defences
+            )
             self._train = reference.train
-            checker = Checker(reference, self._config, self._files)
+            checker = Checker(reference, self._config, self._files, self._defences)
         self._checker = checker
         return self._judged(reference, checker)
+
+    def _screened(self) -> Finding | None:
+        defences = self._defences
+        if not (defences.screen or defences.instrumentation):
+            return None
+        return screen(
+            self._files,
+            self._config.ruleset if defences.screen else "",
+            emulated=self._device.type == "cpu" and defences.instrumentation,
+        )
 
     @abc.abstractmethod
     def _judged(self, reference: Reference, checker: Checker) -> Verdict:
@@ -117,7 +134,21 @@ class Judgement(abc.ABC):
             result = self._service.build(request, timeout=self._config.build_timeout)
         self._builds.append(result)
         self._requests.append(request)
-        return result
+        return self._allowed(result)
+
+    def _allowed(self, result: BuildResult) -> BuildResult:
+        """The result, or a refusal when the library calls what no kernel has a use for."""
+        if not self._defences.native_calls:
+            return result
+        calls = sorted({call for _, path in result.libraries for call in refused_calls(path)})
+        if not calls:
+            return result
+        text = "the built library calls " + ", ".join(calls)
+        self._refusal = CheckFailed("rule.native_call", text)
+        problem = Diagnostic("", 0, 0, "error", text, tool="judge", code="rule.native_call")
+        return dataclasses.replace(
+            result, status="compile_error", libraries=(), diagnostics=(problem,)
+        )
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -132,6 +163,7 @@ class Judgement(abc.ABC):
     # --- verdicts ----------------------------------------------------------------------------
 
     def _failed(self, failure: CheckFailed, correctness: Correctness | None = None) -> Verdict:
+        failure = self._refusal or failure
         self._output = failure.output or self._output
         return self._make(
             REASONS[failure.reason].outcome,
@@ -175,10 +207,13 @@ class Judgement(abc.ABC):
                 compiler=place.compiler,
                 salt_commitment=self._salt.commitment,
                 protection=config.protection,
-                protections=self._checker.protections if self._checker else (),
+                protections=(
+                    *(self._checker.protections if self._checker else ()),
+                    *self._defences.missing(),
+                ),
                 device_uuid=place.uuid,
             ),
-            diagnostics=tuple(diagnostics),
+            diagnostics=(*diagnostics, *self._notices()),
             build=self._build_record(),
             correctness=correctness,
             timing=timing,
@@ -188,6 +223,22 @@ class Judgement(abc.ABC):
             output=self._output,
             seconds=tuple(self._seconds.items()),
         )
+
+    def _notices(self) -> list[Diagnostic]:
+        """What a reader should know, and nothing is decided by."""
+        changed = self._checker.changed_flags if self._checker is not None else ()
+        return [
+            Diagnostic(
+                "",
+                0,
+                0,
+                "warning",
+                f"torch's {name} was changed; it was put back before each call",
+                tool="judge",
+                code="flags.changed",
+            )
+            for name in changed
+        ]
 
     def _build_record(self) -> Build | None:
         if not self._builds:

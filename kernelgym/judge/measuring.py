@@ -126,7 +126,7 @@ class Meter:
         self._recording = True
         batches = timing.take_turns(sides, planned, self._rng, between=log.read)
         self._recording = False
-        self._call(candidate, placed, check=True)
+        self._call(candidate, placed, check=self._checker.defences.timed_outputs)
         measured = self._measurement(batches["candidate"], host_span=median(self._host))
         self._bound(measured, median(self._walls) - empty)
         return self._timing(measured, batches, stored, log)
@@ -135,6 +135,7 @@ class Meter:
 
     def _candidate_call(self, candidate: CandidateProcess, placed: Placed) -> float:
         check = self._recording and self._rng.random() < _CHECKED_SHARE
+        check = check and self._checker.defences.timed_outputs
         timed, wall = self._call(candidate, placed, check=check)
         if self._recording:
             self._walls.append(wall)
@@ -147,7 +148,8 @@ class Meter:
         self, candidate: CandidateProcess, placed: Placed, *, check: bool
     ) -> tuple[protocol.Timed, float]:
         """One call on new inputs, and the seconds that it took by the grader's clock."""
-        self._fresh.draw()
+        if self._checker.defences.fresh_timed_inputs:
+            self._fresh.draw()
         self._fresh.write(self._checker.shared(placed))
         self._checker.poison(placed)
         timed, wall = self._ask(candidate, placed)
@@ -251,7 +253,8 @@ class Meter:
             for spec in self._reference.output_specs()
         )
         floor = floor_seconds(model, self._work().nbytes, self._gpu.l2_bytes)
-        if measured.median < _PHYSICS_FACTOR * floor:
+        traffic = self._checker.defences.traffic
+        if traffic and measured.median < _PHYSICS_FACTOR * floor:
             raise CheckFailed(
                 "cheat.physics",
                 f"{model.name} needs {floor:.3g} s to move the inputs and outputs once, got "
@@ -260,7 +263,7 @@ class Meter:
         # Handing over copies the output once: read and written.
         copied = 2 * out_bytes / (0.5 * model.dram_bandwidth)
         limit = _CLOCK_FACTOR * measured.median + copied + _CLOCK_SLACK_SECONDS
-        if wall > limit:
+        if self._checker.defences.clock and wall > limit:
             raise CheckFailed(
                 "cheat.clock",
                 f"the call is said to take {measured.median:.3g} s; by the grader's clock it took "

@@ -17,14 +17,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-__all__ = ["OperatorCall", "OperatorRecorder", "operator_kind"]
+__all__ = ["TORCHS_NAMESPACES", "OperatorCall", "OperatorRecorder", "operator_kind"]
 
 # Creation and data movement do no arithmetic; everything that is neither these nor a view computes.
 _CREATE = frozenset(
     {
         "empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "zeros",
         "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full",
-        "scalar_tensor", "arange", "linspace", "eye", "rand", "rand_like", "randn", "randn_like",
+        "scalar_tensor", "tensor", "as_tensor", "arange", "linspace", "eye", "rand", "rand_like", "randn", "randn_like",
         "randint", "randperm", "zero_", "fill_", "zero", "fill", "bernoulli_", "normal_",
         "uniform_", "lift_fresh", "resize_",
     }
@@ -33,7 +33,7 @@ _MOVE = frozenset(
     {"clone", "copy_", "copy", "_to_copy", "contiguous", "_local_scalar_dense", "set_", "detach_"}
 )
 # Taken when this module is imported, before any candidate could add its own.
-_TORCHS_NAMESPACES = frozenset(
+TORCHS_NAMESPACES = frozenset(
     name.split("::")[0] for name in torch._C._dispatch_get_all_op_names()
 ) | {"prims"}
 _VIEWS_WITHOUT_ALIAS_INFO = frozenset(
@@ -49,7 +49,7 @@ def operator_kind(func: Any) -> str:
         return "view"
     if func.namespace != "aten":
         # A candidate's custom operator: its kernels are counted where they are launched.
-        return "compute" if func.namespace in _TORCHS_NAMESPACES else "own"
+        return "compute" if func.namespace in TORCHS_NAMESPACES else "own"
     if name in _CREATE:
         return "create"
     if name in _MOVE:

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.protocol import KernelTime
 from kernelgym.judge.verdict import Counters, Coverage, KernelCounters
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
@@ -25,6 +26,7 @@ __all__ = [
     "foreign_compute",
     "kernel_identifier",
     "owned_kernels",
+    "shorter_than_its_kernels",
     "split_by_owner",
 ]
 
@@ -42,6 +44,9 @@ _HARMLESS = re.compile(
 _NO_LIBRARYS = ("Mem", "void at::", "at::", "cupy_", "triton_")
 # Which argument is the kernel's name, for CuPy's kernel classes.
 _CUPY_MAKERS = {"RawKernel": 1, "ElementwiseKernel": 3, "ReductionKernel": 6}
+# A kernel is slower while it is watched, small ones by much.
+_LEAST_OF_KERNEL = 0.5
+_LEAST_KERNEL_SECONDS = 1e-5
 
 
 def kernel_identifier(name: str) -> str:
@@ -82,6 +87,25 @@ def calls_library(requests: Iterable[BuildRequest]) -> bool:
         if any(map(_LIBRARY_CALL.search, (*request.cpp_sources, *request.cuda_sources, *named))):
             return True
     return False
+
+
+def shorter_than_its_kernels(seconds: float, kernels: Sequence[KernelTime]) -> CheckFailed | None:
+    """A failure where a call is said to take much less than one of its kernels does.
+
+    Work on a stream that the timer does not watch looks so, and so does a patched event: the
+    profiler has other clocks.
+
+    Args:
+        seconds: What the call is said to take.
+        kernels: What ran in one call, by the profiler.
+    """
+    longest = max((k.seconds / k.launches for k in kernels if k.launches), default=0.0)
+    if longest < _LEAST_KERNEL_SECONDS or seconds >= _LEAST_OF_KERNEL * longest:
+        return None
+    return CheckFailed(
+        "cheat.clock",
+        f"the call is said to take {seconds:.3g} s; one of its kernels alone takes {longest:.3g} s",
+    )
 
 
 def split_by_owner(

@@ -1,10 +1,18 @@
 """The trusted side of a candidate's process: starting it, talking to it, ending it.
 
-Threat model, in short (more in `docs/judge.md`): the candidate's process may do anything that its
-confinement allows, and may say anything. It never sees the reference, the expected outputs, the
-grader's memory or the salt. Its answers carry no verdict; the grader reads output values from
-memory that it shares, and keeps its own clock. When a judgement ends, the process and whatever it
-started are killed.
+Threat model, in short (in full in `docs/threat-model.md`). There are two adversaries.
+
+The *candidate*'s process may do anything that its confinement allows, and may say anything. It never
+sees the reference, the expected outputs, the grader's memory or the salt. Its answers carry no
+verdict; the grader reads output values from memory that it shares, and keeps its own clock. What is
+counted or stamped in that process (the emulator's counts, torch's operators, device time) is
+evidence that native code made for this judge could forge; it is witnessed twice where that is cheap,
+and bounded by values, by the grader's clock and by physics. When a judgement ends, the process and
+whatever it started are killed.
+
+An *agent with a shell* beside the judge, as the same user, can read this process's memory and change
+this file. Nothing here holds against it: its verdicts are never `verified`, and a board's come from
+a judge under another user or in a container.
 """
 
 from __future__ import annotations

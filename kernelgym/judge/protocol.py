@@ -24,6 +24,7 @@ from kernelgym.judge.counting_protocol import (
     Repeat,
     Repeated,
 )
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.toolchain.build import BuildRequest, BuildResult, Diagnostic, SourceFile
 from kernelgym.toolchain.confinement import Policy
 
@@ -104,6 +105,7 @@ class Setup:
     access_budget: int = 0
     track: bool = False
     device: str = "cpu"
+    defences: Defences = ALL_DEFENCES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,13 +152,15 @@ class Run:
 
     `inputs` are slots in the first buffer sent along, or plain values; outputs go to their slots in
     the second. Where none are sent, the buffers of the run before are used again. `sizes` are the
-    bytes of each buffer sent along.
+    bytes of each buffer sent along. With `idle`, launches and library calls on the emulator leave
+    everything as it is.
     """
 
     inputs: tuple[Any, ...]
     seed: int
     outputs: tuple[TensorSlot, ...]
     sizes: tuple[int, ...] = ()
+    idle: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,16 +265,19 @@ class Operator(msgspec.Struct, frozen=True):
     line: Whole
     bytes: Whole
     flops: Whole
-    kind: str  # "create", "move", "compute", or "host": it brought values to the host
+    # "create", "move", "compute", "host" (brought values to the host), or "hidden" (computed where
+    # the recorder does not look)
+    kind: str
 
 
 class Ran(msgspec.Struct, tag=True, frozen=True):
-    """`forward` returned."""
+    """`forward` returned. `changed_flags` names global settings that had to be put back before it."""
 
     outputs: tuple[OutputInfo, ...]
     operators: tuple[Operator, ...]
     seconds: float
     peak_memory: int
+    changed_flags: tuple[str, ...] = ()
 
 
 class Timed(msgspec.Struct, tag=True, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from kernelgym.judge.reason_examples import EXAMPLES
 from kernelgym.judge.verdict import Outcome
 
 __all__ = ["REASONS", "Reason", "table"]
@@ -50,9 +51,34 @@ _TABLE = (
     Reason(
         "rule.hidden_compute",
         Outcome.REJECTED,
-        "A kernel ran that computes and is neither the candidate's nor a library's that its C++ "
-        "calls: an operator of CuPy's, what torch's compiler wrote, a library called past the build.",
-        "Compute in kernels of your own, or call cuBLAS or cuDNN from your C++.",
+        "Torch computed in forward where its operators are not recorded: in another thread, with "
+        "dispatch modes off, from native code; or a kernel ran that "
+        "computes and is neither the candidate's nor a library's that its C++ calls.",
+        "Compute in kernels of your own, on the calling thread.",
+    ),
+    Reason(
+        "rule.decoy",
+        Outcome.REJECTED,
+        "The output is right also when the candidate's kernels do nothing: they are for show.",
+        "Let your kernels make the output.",
+    ),
+    Reason(
+        "rule.raw_memory",
+        Outcome.REJECTED,
+        "Python reached for memory by its address (ctypes, the garbage collector's lists).",
+        "Pass tensors to your extension; pointers belong in its C++.",
+    ),
+    Reason(
+        "rule.native_call",
+        Outcome.REJECTED,
+        "The built library calls what no kernel needs (mprotect, dlsym, pthread_create, …).",
+        "Leave out memory protection, dynamic loading, threads, processes and signals.",
+    ),
+    Reason(
+        "rule.threads",
+        Outcome.REJECTED,
+        "The candidate started a thread.",
+        "Work on the calling thread; concurrency belongs on the GPU.",
     ),
     Reason(
         "rule.instrumentation",
@@ -318,10 +344,13 @@ def table() -> str:
         "",
         "Every `reason` that a verdict can carry (written by `python -m kernelgym.judge.reasons`).",
         "",
-        "| code | outcome | what was seen | what to do |",
-        "|---|---|---|---|",
+        "| code | outcome | what was seen | for example | what to do |",
+        "|---|---|---|---|---|",
     ]
-    lines += [f"| `{r.code}` | `{r.outcome}` | {r.meaning} | {r.remedy} |" for r in _TABLE]
+    lines += [
+        f"| `{r.code}` | `{r.outcome}` | {r.meaning} | {EXAMPLES[r.code]} | {r.remedy} |"
+        for r in _TABLE
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ReferenceFault
 from kernelgym.judge.correctness import Expected
+from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.judge.device import arithmetic
 from kernelgym.judge.salt import Salt
 from kernelgym.judge.tolerances import fixed_tolerance
@@ -30,6 +31,7 @@ _UPSTREAM_SEED = 42
 # A forward pass that holds more than this is run in slices, where the task falls apart into some.
 _PASS_BYTES = 8 * 2**30
 _COPIES = 4
+_LOOSE = 1e-2
 _GENERATOR = threading.RLock()
 
 
@@ -57,7 +59,13 @@ class Reference:
     """
 
     def __init__(
-        self, task: Task, size: str, config: JudgeConfig, salt: Salt, device: torch.device
+        self,
+        task: Task,
+        size: str,
+        config: JudgeConfig,
+        salt: Salt,
+        device: torch.device,
+        defences: Defences = ALL_DEFENCES,
     ) -> None:
         self.task = task
         self.size = size
@@ -70,6 +78,7 @@ class Reference:
         self.seed = _UPSTREAM_SEED if self.upstream else salt.seed("weights")
         self._config = config
         self._salt = salt
+        self._defences = defences
         self.device = device
         try:
             self._module = module = task.module(size)
@@ -98,10 +107,11 @@ class Reference:
 
     def inputs(self, draw: int) -> list[Any]:
         """The inputs of one draw; tensors are fresh each time."""
-        if not self.upstream:
+        if not self.upstream and self._defences.salted_inputs:
             seed = self._salt.seed("inputs")
             return self.task.draw_inputs(self.size, seed, draw, self.device, self.dtype)
-        with _seeded(_UPSTREAM_SEED + draw), self.device:
+        seed = _UPSTREAM_SEED + draw * self._defences.salted_inputs
+        with _seeded(seed), self.device:
             values = list(self._module.get_inputs())
         return [
             value.to(self.dtype)
@@ -161,6 +171,8 @@ class Reference:
         """
         own = self.outputs(inputs, draw)
         tolerance = fixed_tolerance(self._config.protocol, self._config.precision)
+        if not self._defences.budget:
+            tolerance = _LOOSE
         if tolerance is not None:
             return tuple(Expected.from_tolerance(value, tolerance) for value in own)
         if self.facts.output_rule == "stochastic":

@@ -26,6 +26,9 @@ _PACKAGE = Path(__file__).parent
 _HEADERS = _PACKAGE / "include" / "cuda"
 _RUNTIME = _PACKAGE / "runtime"
 _PREFIX = "kgemu_prefix.h"
+# A kernel that is not instrumented is not counted. However a macro makes the word, the compiler
+# sees it; the headers of the system do without.
+_FORBIDDEN = "no_sanitize __no_sanitize__ no_sanitize_thread __no_sanitize_thread__"
 _OLDEST_GCC = 11
 
 # -fno-strict-aliasing: CUDA programs read floats through float4*, and nvcc lets them.
@@ -269,7 +272,7 @@ class EmulatorToolchain:
     def _prefix(self) -> str:
         defines = [f"#define {define.replace('=', ' ', 1)}\n" for define in self.defines]
         includes = [f"#include <{header}>\n" for header in self.prefix_headers]
-        return "".join([*defines, *includes])
+        return "".join([*defines, *includes, f"#pragma GCC poison {_FORBIDDEN}\n"])
 
     def _runtime_command(self, source: Path, output: Path) -> list[str]:
         return [self.compiler, "-std=c++17", "-O2", "-g1", "-fPIC", "-c", str(source),

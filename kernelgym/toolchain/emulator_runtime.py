@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["EmulatorRuntime"]
@@ -29,6 +31,10 @@ class EmulatorRuntime:
             ("mark_initialised", None, (pointer, size)),
             ("set_order", None, (ctypes.c_uint,)),
             ("watch_host", None, (ctypes.c_int,)),
+            ("guard_device", None, (ctypes.c_int,)),
+            ("begin_device_work", None, ()),
+            ("end_device_work", None, ()),
+            ("do_nothing", None, (ctypes.c_int,)),
             ("set_access_budget", None, (ctypes.c_ulonglong,)),
             ("reset", None, ()),
             ("report", text, ()),
@@ -85,6 +91,44 @@ class EmulatorRuntime:
     def watch_host(self, watched: bool) -> None:
         """Says whether host code that touches device memory is to be found, from now on."""
         self._library.kgemu_watch_host(int(watched))
+
+    def guard_device(self, guarded: bool) -> None:
+        """Says whether tensors' pages are out of reach of all code but kernels, from now on.
+
+        The first touch is a finding, `memory.host_access`, and ends the guard.
+        """
+        self._library.kgemu_guard_device(int(guarded))
+
+    @contextlib.contextmanager
+    def device_work(self) -> Iterator[None]:
+        """Inside the block tensors may be touched: an operator of torch stands for the device."""
+        self._library.kgemu_begin_device_work()
+        try:
+            yield
+        finally:
+            self._library.kgemu_end_device_work()
+
+    def do_nothing(self, wanted: bool) -> None:
+        """Says whether launches and library calls leave everything as it is, from now on."""
+        self._library.kgemu_do_nothing(int(wanted))
+
+    @contextlib.contextmanager
+    def call(self, *, watched: bool = False, idle: bool = False) -> Iterator[None]:
+        """The block is one call of a candidate's.
+
+        Args:
+            watched: Whether host code that touches device memory is found.
+            idle: Whether launches and library calls leave everything as it is.
+        """
+        self.do_nothing(idle)
+        self.watch_host(watched)
+        self.guard_device(watched)
+        try:
+            yield
+        finally:
+            self.guard_device(False)
+            self.watch_host(False)
+            self.do_nothing(False)
 
     def reset(self) -> None:
         """Forgets launches, findings and errors so far."""

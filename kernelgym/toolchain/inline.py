@@ -52,6 +52,7 @@ class Installed:
 
     Attributes:
         results: What the service answered, in the order of the requests.
+        open_library: Loads a library that is no Python module.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Installed:
         self._files = tuple(files)
         self._modules: dict[str, types.ModuleType] = {}
         self._restore: list[Callable[[], None]] = []
+        self.open_library: Callable[[str], object] = _open_by_torch
 
     def load_inline(
         self,
@@ -189,7 +191,7 @@ class Installed:
             raise BuildFailed(request.name, result)
         path = result.library(self._variant)
         if not is_python_module:
-            importlib.import_module("torch").ops.load_library(path)
+            self.open_library(path)
             return path
         if path not in self._modules:
             self._modules[path] = _import_extension(f"kg_{result.key[:24]}", request.name, path)
@@ -278,6 +280,10 @@ class _LazyCppExtension(types.ModuleType):
             spec.loader.exec_module(real)
             self._real = real
         return getattr(self._real, name)
+
+
+def _open_by_torch(path: str) -> object:
+    return importlib.import_module("torch").ops.load_library(path)
 
 
 def _set(module: types.ModuleType, name: str, value: object) -> None:

@@ -137,7 +137,8 @@ def test_an_infinite_loop_is_a_timeout_in_time_and_leaves_no_process():
 HOSTILE = {
     "exit": (forward("os._exit(0)"), "run.died"),
     "sys_exit": (forward("raise SystemExit(0)"), "run.error"),
-    "segfault": (forward("import ctypes", "ctypes.string_at(0)"), "run.died"),
+    "segfault": (forward("import faulthandler", "faulthandler._read_null()"), "run.died"),
+    "null_pointer": (forward("import ctypes", "ctypes.string_at(0)"), "rule.raw_memory"),
     "kill_parent": (forward("os.kill(os.getppid(), 9)", "return ext.run(x)"), None),
     "fork_storm": (forward("while True:", "    os.fork()"), None),
     "close_channel": (forward("os.closerange(0, 4096)", "return ext.run(x)"), "run.died"),

@@ -8,6 +8,7 @@ from kernelgym.judge.ownership import (
     foreign_compute,
     kernel_identifier,
     owned_kernels,
+    shorter_than_its_kernels,
     split_by_owner,
 )
 from kernelgym.judge.protocol import KernelTime
@@ -115,3 +116,14 @@ def test_foreign_kernels_that_compute_are_told_from_copies_and_fills(name, compu
     ran = [KernelTime("mine", 1, 1e-6), KernelTime(name, 1, 1e-6)]
     found = foreign_compute(ran, frozenset({"mine"}), library=True)
     assert found == ((name,) if computes else ())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "refused"), [(1e-6, True), (2.4e-4, True), (3e-4, False), (5e-4, False)]
+)
+def test_no_call_is_shorter_than_its_longest_kernel(seconds, refused):
+    kernels = [KernelTime("a", 4, 2e-3), KernelTime("b", 1, 1e-5)]
+    failure = shorter_than_its_kernels(seconds, kernels)
+    assert (failure is not None) == refused
+    assert shorter_than_its_kernels(1e-9, [KernelTime("small", 1, 5e-6)]) is None
+    assert shorter_than_its_kernels(1e-9, []) is None

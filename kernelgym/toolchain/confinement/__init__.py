@@ -16,8 +16,8 @@ hardened standard, `seccomp`: no tracing of others, keys, mounts, new namespaces
          events, BPF, io_uring, handles of other processes
 ======== =========================================================================================
 
-`no_processes` is added when the policy refuses new processes, at any level. A policy that leaves the
-right to count on a GPU has `only_performance_counters` in place of `no_capabilities`.
+`no_processes` and `no_threads` are added when the policy refuses those, at any level. A policy that
+leaves the right to count on a GPU has `only_performance_counters` in place of `no_capabilities`.
 
 The package imports the standard library alone and nothing of kernelgym, so that the launcher of
 `kernelgym.toolchain.sandbox` starts in milliseconds.
@@ -42,6 +42,7 @@ from .seccomp import (
     HARDENED_RULES,
     NETWORK_RULES,
     PROCESS_RULES,
+    THREAD_RULES,
     Rule,
     filter_calls,
 )
@@ -102,6 +103,8 @@ def confine(policy: Policy, namespaces: Sequence[str] | None = None) -> tuple[st
             active.add("landlock")
 
     rules: tuple[Rule, ...] = () if policy.new_processes else PROCESS_RULES
+    if not (policy.new_processes or policy.new_threads):
+        rules = THREAD_RULES + rules
     if counting:
         rules += COUNTER_RULES
     if policy.level == "hardened":
@@ -116,6 +119,8 @@ def confine(policy: Policy, namespaces: Sequence[str] | None = None) -> tuple[st
         active.add("no_network")
     if filtered and not policy.new_processes:
         active.add("no_processes")
+        if not policy.new_threads:
+            active.add("no_threads")
     if filtered and policy.level == "hardened":
         active.add("seccomp")
     return tuple(sorted(active))

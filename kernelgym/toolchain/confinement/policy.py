@@ -27,7 +27,8 @@ class Policy(NamedTuple):
         max_processes: How many processes and threads there may be beyond those that the user has at
             the start, or `None`. Root is exempt from it.
         new_processes: Whether further processes may be started. `False` refuses them by a filter
-            on system calls, which also refuses signals to others; threads stay allowed.
+            on system calls, which also refuses signals to others.
+        new_threads: Whether, where no processes may be, further threads may be started.
         performance_counters: Whether root keeps, of all its privileges, the one that a GPU's driver
             asks for before it lets a process count (`CAP_PERFMON`). What else the kernel gives for
             it, performance events and BPF, a filter refuses.
@@ -42,3 +43,4 @@ class Policy(NamedTuple):
     max_processes: int | None = None
     new_processes: bool = True
     performance_counters: bool = False
+    new_threads: bool = True

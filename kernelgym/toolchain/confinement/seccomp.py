@@ -20,6 +20,7 @@ __all__ = [
     "HARDENED_RULES",
     "NETWORK_RULES",
     "PROCESS_RULES",
+    "THREAD_RULES",
     "Rule",
     "filter_calls",
 ]
@@ -116,6 +117,9 @@ PROCESS_RULES: tuple[Rule, ...] = (
 
 COUNTER_RULES: tuple[Rule, ...] = (Rule("perf_event_open"), Rule("bpf"))
 """What the privilege to count on a GPU would bring along."""
+
+THREAD_RULES: tuple[Rule, ...] = (Rule("clone"), Rule("clone3"))
+"""No new threads either."""
 
 HARDENED_RULES: tuple[Rule, ...] = (
     Rule("add_key"),

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -156,6 +157,8 @@ std::string describe_byte(const Region* region, uintptr_t address);
 void set_launch_regions(std::vector<Region*> regions);
 // Makes the __device__ and __constant__ variables (all data) of a module known.
 void adopt_module(const Module& module);
+// Calls with first address and bytes of each region that the host could not touch on a GPU.
+void for_each_device_region(const std::function<void(uintptr_t, size_t)>& call);
 // After blocks that nobody watched: what they wrote is unknown, so nothing counts as unwritten.
 void assume_all_written(bool only_written_regions);
 void begin_region_launch();
@@ -234,6 +237,22 @@ extern WarpTrace trace;
 void make_trace();
 // Groups what the warp's lanes did since the last call into requests and counts them.
 void flush_trace(uint32_t full_mask);
+
+// ---- guard.cpp: device memory out of the host's reach ----
+
+// From now on (or no longer) the host's touching a tensor's pages is a finding.
+void guard_device_memory(bool wanted);
+// Whether launches and library calls are to leave everything as it is; see kgemu_do_nothing.
+bool kernels_do_nothing();
+// Before memory goes back to whoever gave it.
+void release_pages(uintptr_t low, size_t bytes);
+// As long as one lives, device memory may be touched: the device works.
+class DeviceWork {
+ public:
+  DeviceWork();
+  ~DeviceWork();
+  DeviceWork(const DeviceWork&) = delete;
+};
 
 // ---- access.cpp and shadow.cpp: the callbacks ----
 

@@ -180,7 +180,7 @@ extern "C" void kgemu_launch(const kgemu_launch_config* config, void (*run_threa
   Module* module = nullptr;
   uintptr_t block = config->tls_anchor ? tls_block(config->tls_anchor, &module) : 0;
   size_t static_bytes = module ? module->static_shared(base_name(config->kernel)) : 0;
-  if (!is_acceptable(*config, module, static_bytes)) return;
+  if (!is_acceptable(*config, module, static_bytes) || kernels_do_nothing()) return;
   LaunchRecord record;
   record.kernel = config->kernel;
   record.file = config->file;
@@ -204,6 +204,7 @@ extern "C" void kgemu_launch(const kgemu_launch_config* config, void (*run_threa
     dynamic_shared.bytes = config->dynamic_shared;
   }
   {
+    DeviceWork work;
     FaultGuard guard;
     bool host_watched = hot.host;
     hot.host = false;

@@ -53,6 +53,8 @@ void add_region(std::unique_ptr<Region> region) {
 }
 
 void erase(uintptr_t low) {
+  auto found = regions.find(low);
+  if (found != regions.end()) release_pages(low, found->second->bytes);
   regions.erase(low);
   ++region_generation;
 }
@@ -110,6 +112,12 @@ void adopt_module(const Module& module) {
 void assume_all_written(bool only_written_regions) {
   for (auto& entry : regions) {
     if (entry.second->written || !only_written_regions) entry.second->initialised = true;
+  }
+}
+
+void for_each_device_region(const std::function<void(uintptr_t, size_t)>& call) {
+  for (auto& entry : regions) {
+    if (entry.second->of_device) call(entry.first, entry.second->bytes);
   }
 }
 
@@ -273,6 +281,7 @@ extern "C" int kgemu_host_copy(void* target, int target_is_device, const void* s
   Region* from = source_is_device ? device_range("copy from the device", source, bytes) : nullptr;
   Region* to = target_is_device ? device_range("copy to the device", target, bytes) : nullptr;
   if ((source_is_device && !from) || (target_is_device && !to)) return kInvalidValue;
+  DeviceWork work;
   std::memmove(target, source, bytes);
   if (hot.host && from && !to && bytes > kMostToHost) {
     kgemu_finding("memory.host_copy", "a copy of a tensor's values to the host");
@@ -290,6 +299,7 @@ extern "C" int kgemu_host_set(void* target, int value, size_t bytes) {
   if (current_error() >= kIllegalAddress) return current_error();
   Region* region = device_range("memset on the device", target, bytes);
   if (!region) return kInvalidValue;
+  DeviceWork work;
   std::memset(target, value, bytes);
   region->mark_written(reinterpret_cast<uintptr_t>(target), bytes);
   return kSuccess;
