@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import psutil
 import torch
 
 from kernelgym.errors import ConfigError
@@ -20,6 +21,7 @@ __all__ = [
     "arithmetic",
     "build_target",
     "failure_reason",
+    "free_bytes",
     "global_flags",
     "gpu_facts",
     "new_buffer",
@@ -174,6 +176,13 @@ def release_unused(device: torch.device, wanted: int = 0) -> None:
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if kept > _KEPT_BYTES:
         torch.cuda.empty_cache()
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that nobody uses, on a GPU or of the machine."""
+    if device.type == "cpu":
+        return int(psutil.virtual_memory().available)
+    return int(torch.cuda.mem_get_info(device)[0])
 
 
 def settle(device: torch.device) -> None:

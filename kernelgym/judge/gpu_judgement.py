@@ -264,7 +264,7 @@ def gpu_standby(
     service: BuildService,
     zygote: Zygote,
     *,
-    count: int = 2,
+    count: int = 3,
     defences: Defences = ALL_DEFENCES,
 ) -> Standby:
     """Processes ahead for candidates on one GPU.

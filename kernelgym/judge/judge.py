@@ -54,6 +54,7 @@ class Judge:
         self.config = config or JudgeConfig()
         self.device = resolve_device(self.config.device)
         self.size = self._size_of(self.config)
+        self._owns_service = service is None
         self._service = service or BuildService(protection=self.config.protection)
         self._zygote = Zygote()
         self._defences = defences
@@ -159,6 +160,8 @@ class Judge:
         if self._standby is not None:
             self._standby.close()
         self._zygote.close()
+        if self._owns_service:
+            self._service.close()
 
 
 def evaluate(task: Task | str, source_or_files: Any, **config: Any) -> Verdict:

@@ -48,7 +48,7 @@ class Standby:
         setup: Callable[[pathlib.Path], protocol.Setup],
         begin: protocol.Begin,
         turn: Callable[[], contextlib.AbstractContextManager[object]],
-        count: int = 2,
+        count: int = 3,
     ) -> None:
         self._zygote = zygote
         self._setup = setup

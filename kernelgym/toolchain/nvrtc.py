@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sysconfig
 import threading
@@ -245,7 +246,7 @@ class Nvrtc:
         if len(hosts) == 1 or _only_declares(request):
             # One run of the compiler is quicker than two and a linker's.
             texts["host.cpp"] = "".join(hosts.values())
-            steps.append(Step((*compiled, "-shared", "-Wl,-O1", "../units/host.cpp", *linked)))
+            steps.append(Step((*compiled, "-shared", *_linker(), "../units/host.cpp", *linked)))
             link = None
         else:
             objects = []
@@ -253,7 +254,7 @@ class Nvrtc:
                 texts[name] = text
                 objects.append(f"../out/{name}.o")
                 steps.append(Step((*compiled, "-c", f"../units/{name}", "-o", objects[-1])))
-            link = Step(("g++", "-shared", "-Wl,-O1", *objects, *linked))
+            link = Step(("g++", "-shared", *_linker(), *objects, *linked))
         variant = Variant("fast", tuple(steps), link, library, tuple(cubins))
         return Plan(
             units=texts,
@@ -356,6 +357,11 @@ class Nvrtc:
 
 def _declined(why: str) -> Plan:
     return Plan(findings=(Finding("declined", "", 0, why, "kernelgym"),))
+
+
+def _linker() -> tuple[str, ...]:
+    """The quicker linker, where there is one."""
+    return ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()
 
 
 def _only_declares(request: BuildRequest) -> bool:
