@@ -36,7 +36,7 @@ from kernelgym.judge.device import (
     settle,
 )
 from kernelgym.judge.emulated_cuda import emulated_cuda
-from kernelgym.judge.gpu_call import CacheFlush, profiled_call, timed_call
+from kernelgym.judge.gpu_call import CacheFlush, blocks_aside, profiled_call, timed_call
 from kernelgym.judge.operators import OperatorRecorder
 from kernelgym.judge.range_profiler import RangeProfiler
 from kernelgym.judge.raw_memory import refuse_raw_memory
@@ -295,7 +295,10 @@ class _Candidate:
         call = (lambda: self._model(*args)) if command.call else (lambda: None)
         if self._flush is None:
             self._flush = CacheFlush(self._device, command.flush_bytes)
+        sizes = [slot.nbytes for slot in command.outputs]
+        aside = blocks_aside(self._device, sizes, command.aside)
         result, seconds, host_seconds = timed_call(call, self._device, self._flush)
+        del aside
         infos: tuple[protocol.OutputInfo, ...] = ()
         if command.call:
             infos = self._hand_over(result, args, command.outputs, self._io[1])

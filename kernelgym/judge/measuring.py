@@ -39,7 +39,7 @@ from kernelgym.judge.device import GpuFacts, arithmetic, settle
 from kernelgym.judge.device_data import DeviceData
 from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.fresh_inputs import FreshInputs
-from kernelgym.judge.gpu_call import CacheFlush, timed_call
+from kernelgym.judge.gpu_call import CacheFlush, blocks_aside, timed_call
 from kernelgym.judge.gpus import Work, floor_seconds, light_of
 from kernelgym.judge.nvml import ClockLog
 from kernelgym.judge.process import CandidateProcess
@@ -95,7 +95,12 @@ class Meter:
         base = reference.inputs(0)
         seed = salt.seed("timed inputs")
         self._fresh = FreshInputs(base, reference.specs, seed, reference.device)
-        self._own = [value.clone() if isinstance(value, torch.Tensor) else value for value in base]
+        self._base = base
+        self._own = [[_copy(value) for value in base]]
+        self._out_bytes = [
+            torch.Size(spec.shape).numel() * spec.dtype.itemsize
+            for spec in reference.output_specs()
+        ]
         self._flush = CacheFlush(reference.device, _FLUSH_OVER_L2 * max(gpu.l2_bytes, 2**20))
         self._notes: list[str] = []
         self._recording = False
@@ -109,7 +114,10 @@ class Meter:
             CheckFailed: A timed output was wrong, or the claimed times cannot be true.
         """
         stored = self._stored()
-        placed = self._checker.place(self._own)
+        placed = self._checker.place(self._base)
+        self._own += [
+            [_copy(value) for value in self._base] for _ in range(1, self._checker.places)
+        ]
         sides: dict[str, Callable[[], float]] = {
             "candidate": functools.partial(self._candidate_call, candidate, placed),
             **self._baselines(stored),
@@ -150,9 +158,10 @@ class Meter:
         """One call on new inputs, and the seconds that it took by the grader's clock."""
         if self._checker.defences.fresh_timed_inputs:
             self._fresh.draw()
+        placed = self._checker.moved(placed, self._place())
         self._fresh.write(self._checker.shared(placed))
         self._checker.poison(placed)
-        timed, wall = self._ask(candidate, placed)
+        timed, wall = self._ask(candidate, placed, aside=self._place())
         self._checker.expect_outputs(timed.outputs, placed.outputs)
         if check:
             got = self._checker.taken(placed)
@@ -171,11 +180,11 @@ class Meter:
         return self._ask(candidate, placed, call=False)[1]
 
     def _ask(
-        self, candidate: CandidateProcess, placed: Placed, *, call: bool = True
+        self, candidate: CandidateProcess, placed: Placed, *, call: bool = True, aside: int = 0
     ) -> tuple[protocol.Timed, float]:
         outputs = placed.outputs if call else ()
         command = protocol.Time(
-            placed.arguments, self._reference.run_seed(0), outputs, self._flush.nbytes, call
+            placed.arguments, self._reference.run_seed(0), outputs, self._flush.nbytes, call, aside
         )
         settle(self._reference.device)
         began = time.monotonic()
@@ -214,26 +223,29 @@ class Meter:
         return sides
 
     def _side(self, *, compiled: bool) -> Callable[[], float]:
-        call = self._reference.call(self._own, compiled=compiled)
-        versions = [v._version if isinstance(v, torch.Tensor) else 0 for v in self._own]
+        inputs = [*self._own[0]]
+        call = self._reference.call(inputs, compiled=compiled)
+        versions = [[_version(value) for value in own] for own in self._own]
 
         def side() -> float:
-            for value, version in zip(self._own, versions, strict=True):
-                if isinstance(value, torch.Tensor) and value._version != version:
-                    self._renew(versions)
-                    break
+            place = self._place()
+            inputs[:] = self._own[place]
+            if [_version(value) for value in inputs] != versions[place]:
+                # The reference has written to them.
+                self._fresh.restore(inputs)
+                versions[place] = [_version(value) for value in inputs]
             settle(self._reference.device)
+            aside = blocks_aside(self._reference.device, self._out_bytes, self._place())
             with arithmetic(self._config.precision):
-                return timed_call(call, self._reference.device, self._flush)[1]
+                seconds = timed_call(call, self._reference.device, self._flush)[1]
+            del aside
+            return seconds
 
         return side
 
-    def _renew(self, versions: list[int]) -> None:
-        """Puts the baselines' inputs back, where the reference has written to them."""
-        self._fresh.restore(self._own)
-        for index, value in enumerate(self._own):
-            if isinstance(value, torch.Tensor):
-                versions[index] = value._version
+    def _place(self) -> int:
+        """Where something of the next call lies: what memory it got must not decide."""
+        return self._rng.randrange(self._checker.places)
 
     # --- what follows from them --------------------------------------------------------------
 
@@ -248,10 +260,7 @@ class Meter:
         model = self._data.sold
         if model is None:
             return
-        out_bytes = sum(
-            torch.Size(spec.shape).numel() * spec.dtype.itemsize
-            for spec in self._reference.output_specs()
-        )
+        out_bytes = sum(self._out_bytes)
         floor = floor_seconds(model, self._work().nbytes, self._gpu.l2_bytes)
         traffic = self._checker.defences.traffic
         if traffic and measured.median < _PHYSICS_FACTOR * floor:
@@ -343,3 +352,12 @@ def _peak(call: Callable[[], Any], device: torch.device) -> int | None:
     before = torch.cuda.memory_allocated(device)
     call()
     return max(torch.cuda.max_memory_allocated(device) - before, 0)
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _version(value: Any) -> int:
+    """How often a tensor has been written to."""
+    return value._version if isinstance(value, torch.Tensor) else 0

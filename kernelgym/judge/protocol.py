@@ -168,7 +168,8 @@ class Time:
     """Run `forward` once more, between two events, with the buffers of the run before.
 
     Comes with other inputs each time. `call=False` does all but the call: what that takes by the
-    grader's clock is no time of the candidate's.
+    grader's clock is no time of the candidate's. So many blocks of the outputs' sizes are held
+    `aside` during the call, so that its outputs lie elsewhere each time.
     """
 
     inputs: tuple[Any, ...]
@@ -176,6 +177,7 @@ class Time:
     outputs: tuple[TensorSlot, ...]
     flush_bytes: int
     call: bool = True
+    aside: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 A batch is some calls in a row; candidate and baseline take turns batch by batch, in random order,
 so that slow changes of the machine (heat, clocks) meet both. The statistic of a batch is its
-median, that of all its batches' the median again. The 95 % interval is a bootstrap over batches,
-widened by a term for what differs between one run and the next, which batches of one run cannot
-show: that spread is calibrated for each card (`kernelgym calibrate`).
+median, that of all its batches' the median again. The 95 % interval is a bootstrap over batches, or
+what differs between one judgement and the next, whichever is wider: batches of one run cannot show
+the latter, so it is calibrated for each card (`kernelgym calibrate`).
 
 There are at least 20 batches, whatever they look like: an interval that is looked at after each
 batch, until it is narrow, covers the truth less often than it says. Beyond those, some more are
@@ -227,11 +227,9 @@ def _interval(
     value: float, resampled: np.ndarray[tuple[int], np.dtype[np.float64]], between: float
 ) -> tuple[float, float]:
     low, high = (float(end) for end in np.quantile(resampled, (0.025, 0.975)))
-    widening = _TWO_SIDED_95 * between * value
-    return (
-        max(value - math.hypot(min(low - value, 0.0), widening), 0.0),
-        value + math.hypot(max(high - value, 0.0), widening),
-    )
+    # What differs between whole judgements has the scatter of their batches in it already.
+    usual = _TWO_SIDED_95 * between * value
+    return max(value - max(value - low, usual), 0.0), value + max(high - value, usual)
 
 
 def _is_narrow(batches: Batches) -> bool:
