@@ -202,6 +202,8 @@ class Nvrtc:
             if m
         )
         folders = _search(units, flags)
+        # One run of the compiler is quicker than two and a linker's.
+        at_once = len(units) == 1 or _only_declares(request)
         hosts: dict[str, str] = {}
         for unit in units:
             name = flat_name(unit.path)
@@ -227,7 +229,7 @@ class Nvrtc:
                             precompile=not folders,
                         ),
                         f"{SCRATCH}/out/{cubin}",
-                        f"../out/{module}.fast.so",
+                        f"../out/{module}.fast.so" if at_once else f"../out/{name}.o",
                         request.target,
                     )
                 )
@@ -243,8 +245,7 @@ class Nvrtc:
             "-xnone", str(prefix.with_name(_KIT_OBJECT)), *self._gpu.linked(units, flags),
             "-o", f"../out/{library}",
         )  # fmt: skip
-        if len(hosts) == 1 or _only_declares(request):
-            # One run of the compiler is quicker than two and a linker's.
+        if at_once:
             texts["host.cpp"] = "".join(hosts.values())
             steps.append(Step((*compiled, "-shared", *_linker(), "../units/host.cpp", *linked)))
             link = None

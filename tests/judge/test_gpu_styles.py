@@ -75,7 +75,8 @@ def test_own_kernels_are_right_and_own(gpu, style):
 def test_a_triton_kernel_is_assembled_by_the_build_service_once(gpu):
     source = styles.TRITON_RELU.replace("relu_triton", "relu_assembled")
     first = gpu.evaluate("L1/19", source)
-    assert [kernel.name for kernel in first.build.kernels] == ["relu_assembled"], told(first)
+    # Triton may specialise it again for the smaller shape.
+    assert {kernel.name for kernel in first.build.kernels} == {"relu_assembled"}, told(first)
     assert first.build.kernels[0].registers > 0
     again = gpu.evaluate("L1/19", source)
     assert again.outcome is Outcome.CORRECT, told(again)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from kernelgym.errors import ToolchainFault
@@ -106,6 +108,38 @@ def test_headers_of_the_workspace_are_split_too(service):
     source = '#include "twofold.cuh"\n' + TWICE.replace("x[i] * T(N)", "twofold(x[i])")
     result = built(service, source=source, files=(SourceFile("twofold.cuh", header),))
     assert (result.status, result.path) == ("ok", "nvrtc")
+
+
+def test_files_with_code_on_both_sides_are_compiled_apart_and_linked(service):
+    binding = (
+        "#include <torch/extension.h>\ntorch::Tensor twice(torch::Tensor x);\n"
+        "static int version() { return 1; }\n"
+        'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("twice", &twice); m.def("v", &version); }\n'
+    )
+    request = BuildRequest(
+        name="twice",
+        target="sm_90",
+        sources=("binding.cpp", "kernels/twice.cu"),
+        files=(
+            SourceFile("binding.cpp", binding),
+            SourceFile(
+                "kernels/twice.cu",
+                "#include <torch/extension.h>\n" + TWICE.replace("LAUNCH", PLAIN),
+            ),
+        ),
+    )
+    result = service.build(request, timeout=100)
+    assert (result.status, result.path, result.why) == ("ok", "nvrtc", "")
+
+
+def test_cudnns_handle_is_linked(service):
+    launch = PLAIN + "\n  if (n < 0) cudnnDestroy(at::native::getCudnnHandle());"
+    result = built(service, launch, source="#include <ATen/cudnn/Handle.h>\n" + TWICE)
+    if result.path == "nvrtc":
+        (library,) = [path for _, path in result.libraries]
+        symbols = subprocess.run(["nm", "-DC", library], capture_output=True, text=True).stdout
+        undefined = [line for line in symbols.splitlines() if " U " in line]
+        assert not [line for line in undefined if "kgtorch" in line or "at::native" in line]
 
 
 def test_what_cannot_be_split_is_left_to_nvcc(service):

@@ -1,8 +1,5 @@
 // gpuAtomicAdd and its kin, for the types that CUDA itself knows.
 #pragma once
-#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
-#pragma interface
-#endif
 #include "half.h"
 
 #define KGTORCH_ATOMIC(NAME, CUDA_NAME)                        \

@@ -1,8 +1,5 @@
 // A cuDNN handle for each device, set to torch's current stream.
 #pragma once
-#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
-#pragma interface
-#endif
 #include <cudnn.h>
 
 #include "cuda.h"

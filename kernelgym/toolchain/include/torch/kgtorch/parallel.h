@@ -1,8 +1,5 @@
 // at::parallel_for, run by the calling thread.
 #pragma once
-#ifdef KGTORCH_KIT  // inline functions are compiled once, in an object of their own
-#pragma interface
-#endif
 #include "macros.h"
 
 namespace at {
