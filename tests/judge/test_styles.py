@@ -81,11 +81,11 @@ def test_triton_compiles_in_a_confined_process_through_the_service(tmp_path):
                 scratch = pathlib.Path(tempfile.mkdtemp(dir=tmp_path))
                 policy = candidate_policy(JudgeConfig(), scratch, (tmp_path,), gpu=True)
                 files = (SourceFile("model_new.py", COMPILED_WITHOUT_A_GPU),)
-                with CandidateProcess(zygote, build, 60.0) as candidate:
-                    setup = protocol.Setup(files, "sm_90", "fast", str(scratch), policy)
-                    candidate.setup(setup)
+                with CandidateProcess(zygote) as candidate:
+                    candidate.setup(protocol.Setup("sm_90", "fast", str(scratch), policy))
+                    candidate.attend(build, 60.0)
                     candidate.ask(protocol.Begin(), protocol.Begun)
-                    answer = candidate.ask(protocol.Import(), protocol.Imported)
+                    answer = candidate.ask(protocol.Import(files), protocol.Imported)
                     assert isinstance(answer, protocol.Imported), answer
     finally:
         zygote.close()
