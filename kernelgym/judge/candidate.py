@@ -40,6 +40,7 @@ from kernelgym.judge.gpu_call import CacheFlush, blocks_aside, profiled_call, ti
 from kernelgym.judge.operators import OperatorRecorder
 from kernelgym.judge.range_profiler import RangeProfiler
 from kernelgym.judge.raw_memory import refuse_raw_memory
+from kernelgym.judge.registrations import registered_before, replaced, replaced_operators
 from kernelgym.judge.returned import Tail, is_tensor, plain_leaves
 from kernelgym.judge.witness import OperatorWitness
 from kernelgym.toolchain import inline
@@ -70,6 +71,7 @@ class _Candidate:
     """The state of one candidate's process."""
 
     def __init__(self, channel: protocol.Channel, setup: protocol.Setup) -> None:
+        registered_before()
         self._channel = channel
         self._setup = setup
         self._device = torch.device(setup.device)
@@ -260,7 +262,7 @@ class _Candidate:
                     # Its storage is the whole shared buffer, the gaps between tensors included.
                     self._tracker.register(value, f"input {index}", whole_storage=False)
         already = len(self._taken_to_host())
-        recorder = OperatorRecorder(file.path for file in self._files)
+        recorder = OperatorRecorder((file.path for file in self._files), replaced)
         witness = OperatorWitness() if self._tracker and self._defences.witness else None
         before = self._allocated()
         started = time.perf_counter()
@@ -284,7 +286,8 @@ class _Candidate:
             for name in self._taken_to_host()[already:]
         )
         if witness is not None:
-            hidden = (*witness.hidden, *witness.unrecorded(recorder.calls))
+            # Kernels above the recorder's place in the dispatcher run before it sees anything.
+            hidden = (*witness.hidden, *witness.unrecorded(recorder.calls), *replaced_operators())
             if witness.interrupted:
                 hidden = ("an operator after the profiler was stopped", *hidden)
             operators += tuple(protocol.Operator(name, "", 0, 0, 0, "hidden") for name in hidden)

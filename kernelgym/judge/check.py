@@ -88,7 +88,7 @@ class Checker:
         self._stride = 0
 
     def check(self, candidate: CandidateProcess) -> None:
-        """Runs all draws, a repeat of the first, and a smaller shape where the task allows one.
+        """Runs all draws, the first with a few elements changed and again, and a smaller shape.
 
         Raises:
             CheckFailed: The candidate is not correct.
@@ -106,6 +106,8 @@ class Checker:
             self._judge_values(draw, got, expected)
             if draw == 0 and self._has_room_for(expected):
                 kept = expected
+            if draw == 0 and self.defences.repeated_draw:
+                self._check_neighbour(candidate)
         if not self.defences.repeated_draw:
             return
         again = self._run(candidate, first, 0)
@@ -129,6 +131,25 @@ class Checker:
         """Whether what the first draw should give may stay until that draw comes again."""
         nbytes = sum(value.value.nbytes for value in expected)
         return _ROOM_FACTOR * nbytes < free_bytes(self._reference.device)
+
+    def _check_neighbour(self, candidate: CandidateProcess) -> None:
+        """Runs the first draw with a few elements changed, right after it.
+
+        Who tells inputs apart by a sample of their values takes these for the ones just seen.
+        """
+        inputs = self._reference.neighbour()
+        if inputs is None:
+            return
+        got = self._run(candidate, inputs, 0)
+        expected = self._reference.expected(inputs, 0)
+        results = [compare(g, e) for g, e in zip(got, expected, strict=True)]
+        wrong = next((result for result in results if not result.passed), None)
+        if wrong is not None:
+            raise CheckFailed(
+                "check.unstable",
+                "with a few elements changed, " + self._describe(0, wrong),
+                ran=True,
+            )
 
     def observe(self, candidate: CandidateProcess) -> Observed:
         """Runs the second draw (or the only one) once, for what an instrumented run sees.

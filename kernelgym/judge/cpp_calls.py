@@ -81,6 +81,8 @@ def _method_computes(name: str) -> bool:
 
 
 def _function(chain: Sequence[str]) -> bool:
+    if len(chain) == 1:  # a variable of that name: `at < n`
+        return False
     if len(chain) > 2 and chain[1] in _COMPUTING:
         return chain[-1] not in _HARMLESS_CLASSES and chain[-1] != "functional"
     if len(chain) > 3 and chain[1] == "_ops":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-__all__ = ["TORCHS_NAMESPACES", "OperatorCall", "OperatorRecorder", "operator_kind"]
+__all__ = [
+    "TORCHS_NAMESPACES",
+    "OperatorCall",
+    "OperatorRecorder",
+    "kind_by_schema",
+    "operator_kind",
+]
 
 # Creation and data movement do no arithmetic; everything that is neither these nor a view computes.
 _CREATE = frozenset(
@@ -50,11 +56,15 @@ def operator_kind(func: Any) -> str:
     if func.namespace != "aten":
         # A candidate's custom operator: its kernels are counted where they are launched.
         return "compute" if func.namespace in TORCHS_NAMESPACES else "own"
+    return kind_by_schema(name, func._schema.returns)
+
+
+def kind_by_schema(name: str, returns: Sequence[Any]) -> str:
+    """The same for an operator of ATen's, by its name and what its schema returns."""
     if name in _CREATE:
         return "create"
     if name in _MOVE:
         return "move"
-    returns = func._schema.returns
     if name in _VIEWS_WITHOUT_ALIAS_INFO or (
         returns and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
     ):
@@ -105,11 +115,16 @@ class OperatorRecorder(TorchDispatchMode):
 
     Args:
         files: File names whose frames tell where a call came from.
+        replaced: Tells of an operator's name whether its kernels are no longer torch's: such a call
+            is of the kind `"hidden"`.
     """
 
-    def __init__(self, files: Iterable[str] = ()) -> None:
+    def __init__(
+        self, files: Iterable[str] = (), replaced: Callable[[str], bool] = lambda name: False
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[OperatorCall] = []
+        self._replaced = replaced
         self._files = frozenset(files)
         self._keep: list[Any] = []  # ids are only unique among living storages
 
@@ -121,6 +136,7 @@ class OperatorRecorder(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kind = operator_kind(func)
+        hidden = self._replaced(func.name())
         if kind == "own":
             out = self._run_own(func, args, kwargs or {})
         else:
@@ -129,6 +145,8 @@ class OperatorRecorder(TorchDispatchMode):
             kind = "host"
         if kind == "compute" and _is_bookkeeping(out):
             kind = "view"
+        if hidden:
+            kind = "hidden"
         reads = self._tensors((args, kwargs or {}))
         writes = self._tensors(out)
         counter: Callable[..., int] | None = flop_registry.get(func._overloadpacket)

@@ -19,6 +19,7 @@ from kernelgym.errors import ReferenceFault
 from kernelgym.judge.correctness import Expected
 from kernelgym.judge.defences import ALL_DEFENCES, Defences
 from kernelgym.judge.device import arithmetic
+from kernelgym.judge.neighbour import change_few
 from kernelgym.judge.salt import Salt
 from kernelgym.judge.tolerances import fixed_tolerance
 from kernelgym.tasks import Task
@@ -119,6 +120,14 @@ class Reference:
             else value
             for value in values
         ]
+
+    def neighbour(self) -> list[Any] | None:
+        """The first draw's inputs with a few elements changed; None where their laws forbid it."""
+        if self.upstream or not self._defences.salted_inputs:
+            return None
+        inputs = self.inputs(0)
+        changed = change_few(inputs, self.specs, self._salt.seed("neighbour"))
+        return inputs if changed else None
 
     def outputs(self, inputs: Sequence[Any], draw: int) -> list[torch.Tensor]:
         """The reference's own outputs for these inputs, in its own precision.

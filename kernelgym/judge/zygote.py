@@ -30,6 +30,7 @@ import torch
 import torch._dynamo
 
 import kernelgym.judge.candidate
+from kernelgym.judge.registrations import registered_before
 
 __all__ = ["EXITED", "START", "main"]
 
@@ -48,6 +49,7 @@ def main(control: socket.socket) -> None:
     threads = os.listdir("/proc/self/task")
     if len(threads) != 1:
         raise RuntimeError(f"expected one thread before forking, got {len(threads)}")
+    registered_before()
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     running: dict[int, int] = {}

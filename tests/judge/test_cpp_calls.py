@@ -63,6 +63,13 @@ def test_other_calls_are_left_alone(call):
     assert found(text) == []
 
 
+@pytest.mark.parametrize("name", ["at", "torch"])
+def test_a_variable_may_have_the_name_of_a_namespace(name):
+    assert (
+        found(f"void f(long n) {{ for (long {name} = 0; {name} < n; ++{name}) g({name}); }}") == []
+    )
+
+
 def test_a_name_is_a_tensors_in_its_own_function_alone():
     text = """
 torch::Tensor declared(torch::Tensor acc);
