@@ -14,6 +14,7 @@ from kernelgym.cli import (
     compare,
     device_data,
     episodes,
+    leaderboard,
     machine,
     service,
     task_sets,
@@ -52,6 +53,7 @@ for _command in (
     app.command()(guarded(_command))
 task_sets.add_to(app)
 device_data.add_to(app)
+leaderboard.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -35,9 +35,10 @@ from kernelgym.judge.audit_records import (
     merge,
     save,
 )
-from kernelgym.judge.correctness import Expected, compare, fixed_tolerance
+from kernelgym.judge.correctness import Expected, compare
 from kernelgym.judge.reference import Reference
 from kernelgym.judge.salt import Salt
+from kernelgym.judge.tolerances import fixed_tolerance
 from kernelgym.judge.trivial import ANSWERS, Case, answers
 
 __all__ = [

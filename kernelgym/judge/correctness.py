@@ -20,7 +20,7 @@ import torch
 from kernelgym.errors import ReferenceFault
 from kernelgym.judge.verdict import Mismatch
 
-__all__ = ["Comparison", "Expected", "compare", "describe_pattern", "fixed_tolerance"]
+__all__ = ["Comparison", "Expected", "compare", "describe_pattern"]
 
 # Fraction of the output's RMS that arithmetic of a class may lose. Honest fp32 kernels were seen at
 # up to 2.5e-5 on an H200, TF32 at 3e-4, half-precision outputs at 5.5e-4.
@@ -131,15 +131,6 @@ class Comparison:
     worst: Mismatch | None = None
     pattern: str = ""
     code: str = ""
-
-
-def fixed_tolerance(protocol: str, precision: str) -> float | None:
-    """The tolerance of a protocol that has a fixed one, else None."""
-    if protocol == "kernelbench":
-        return 1e-2 if precision in ("fp16", "bf16") else 1e-4
-    if protocol == "cuda_agent":
-        return 1e-2
-    return None
 
 
 def compare(got: torch.Tensor, expected: Expected) -> Comparison:

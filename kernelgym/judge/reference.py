@@ -16,9 +16,10 @@ from torch.utils._pytree import tree_leaves
 
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import ReferenceFault
-from kernelgym.judge.correctness import Expected, fixed_tolerance
+from kernelgym.judge.correctness import Expected
 from kernelgym.judge.device import arithmetic
 from kernelgym.judge.salt import Salt
+from kernelgym.judge.tolerances import fixed_tolerance
 from kernelgym.tasks import Task
 
 __all__ = ["DTYPES", "OutputSpec", "Reference", "train_mode"]

@@ -1,0 +1,104 @@
+"""Batched matrix multiplication: C[b] = A[b] @ B[b]."""
+
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+batch_size = 5
+M = 52
+K = 103
+N = 205
+
+
+CUDA_SOURCE = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cuda_runtime.h>
+#include <cstdint>
+
+using index_t = int;
+
+
+// bmm: 5 x (52 x 103) (103 x 205), 64 x 64 tiles, 8 x 8 a thread
+__global__ void __launch_bounds__(64) forward_product_0(const float* __restrict__ in_A, const float* __restrict__ in_B, float* __restrict__ t0) {
+  __shared__ __align__(16) float left[16][68];
+  __shared__ __align__(16) float right[16][68];
+  const index_t batch = blockIdx.x / 4;
+  const index_t first_m = blockIdx.x / 4 % 1 * 64;
+  const index_t first_n = blockIdx.x % 4 * 64;
+  const int tx = threadIdx.x % 8, ty = threadIdx.x / 8;
+  float acc[8][8] = {};
+  for (index_t first_k = 0; first_k < 103; first_k += 16) {
+    for (int e = threadIdx.x; e < 1024; e += 64) {
+      const int at = e / 16, step = e % 16;
+      const index_t m = first_m + at, k = first_k + step;
+      const bool inside = m < 52 && k < 103;
+      const float l0 = (inside) ? in_A[batch * 5356 + m * 103 + k] : 0;
+      left[step][at] = l0;
+    }
+    for (int e = threadIdx.x; e < 1024; e += 64) {
+      const int at = e % 64, step = e / 64;
+      const index_t n = first_n + at, k = first_k + step;
+      const bool inside = n < 205 && k < 103;
+      const float r0 = (inside) ? in_B[batch * 21115 + k * 205 + n] : 0;
+      right[step][at] = r0;
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int step = 0; step < 16; ++step) {
+      __align__(16) float a[8], b[8];
+      for (int g = 0; g < 2; ++g)
+        reinterpret_cast<float4*>(a)[g] =
+            *reinterpret_cast<const float4*>(&left[step][ty * 4 + g * 32]);
+      for (int g = 0; g < 2; ++g)
+        reinterpret_cast<float4*>(b)[g] =
+            *reinterpret_cast<const float4*>(&right[step][tx * 4 + g * 32]);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i)
+        for (int j = 0; j < 8; ++j) acc[i][j] += a[i] * b[j];
+    }
+    __syncthreads();
+  }
+  #pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const index_t m = first_m + i / 4 * 32 + ty * 4 + i % 4;
+    #pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const index_t n = first_n + j / 4 * 32 + tx * 4 + j % 4;
+      if (m < 52 && n < 205) {
+        t0[batch * 10660 + m * 205 + n] = acc[i][j];
+      }
+    }
+  }
+}
+
+std::vector<torch::Tensor> forward(torch::Tensor in_A, torch::Tensor in_B) {
+  TORCH_CHECK(in_A.is_contiguous() && in_A.numel() == 26780, "in_A: expected 26780 contiguous elements");
+  TORCH_CHECK(in_B.is_contiguous() && in_B.numel() == 105575, "in_B: expected 105575 contiguous elements");
+  auto stream = at::cuda::getCurrentCUDAStream();
+  auto t0 = torch::empty({5, 52, 205}, torch::dtype(torch::kFloat32).device(in_A.device()));
+  forward_product_0<<<20, 64, 0, stream>>>(
+      in_A.data_ptr<float>(), in_B.data_ptr<float>(), t0.data_ptr<float>());
+  return {t0};
+}
+"""
+
+CPP_SOURCE = """
+std::vector<torch::Tensor> forward(torch::Tensor in_A, torch::Tensor in_B);
+"""
+
+kernels = load_inline(
+    name="kernels",
+    cpp_sources=CPP_SOURCE,
+    cuda_sources=CUDA_SOURCE,
+    functions=['forward'],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, A, B):
+        results = kernels.forward(
+            A.contiguous(),
+            B.contiguous(),
+        )
+        return results[0]
