@@ -22,6 +22,7 @@ __all__ = ["NAMES", "get"]
 
 _HOMES = {
     "random_edits": "kernelgym.agents.random_edits:RandomEdits",
+    "repair": "kernelgym.agents.repair:Repair",
     "search": "kernelgym.agents.search:Search",
 }
 
