@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "get"]
 
 _HOMES = {
+    "coding_cli": "kernelgym.agents.coding_cli:CodingCLI",
     "openai_chat": "kernelgym.agents.openai_chat:OpenAIChat",
     "random_edits": "kernelgym.agents.random_edits:RandomEdits",
     "repair": "kernelgym.agents.repair:Repair",
@@ -28,7 +29,7 @@ _HOMES = {
 }
 
 # What some of them need besides.
-_EXTRAS = {"openai_chat": "chat"}
+_EXTRAS = {"coding_cli": "serve", "openai_chat": "chat"}
 
 NAMES = tuple(_HOMES)
 """The bundled agents."""

@@ -105,8 +105,9 @@ def usage_of(agent: object) -> Usage:
 class Metered(gym.Wrapper[Any, str, Any, str]):
     """Ends an episode when its budget is spent, and says what each turn used.
 
-    To the info come `verdicts_left` (None: no limit), `usage` (of this turn) and `spent` (which
-    limit ended the episode, or `""`); where verdicts are limited, feedback says how many are left.
+    To the info come `budget`, `config` (how candidates are judged), `verdicts_left` (None: no
+    limit), `usage` (of this turn) and `spent` (which limit ended the episode, or `""`); where
+    verdicts are limited, feedback says how many are left.
 
     Args:
         env: A `KernelEnv`, bare or wrapped, with dictionaries for observations.
@@ -161,7 +162,14 @@ class Metered(gym.Wrapper[Any, str, Any, str]):
         return {**observation, "feedback": f"{observation['feedback']}\nVerdicts left: {left}"}
 
     def _counted(self, info: dict[str, Any], turn: Usage, spent: str) -> dict[str, Any]:
-        return {**info, "verdicts_left": self._left(), "usage": turn, "spent": spent}
+        return {
+            **info,
+            "budget": self.budget,
+            "config": getattr(self.env.unwrapped, "config", None),
+            "verdicts_left": self._left(),
+            "usage": turn,
+            "spent": spent,
+        }
 
 
 def _values(usage: Usage) -> tuple[Any, ...]:

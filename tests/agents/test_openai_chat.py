@@ -18,7 +18,6 @@ from kernelgym.errors import AgentError, UsageError
 from kernelgym.evaluation import evaluate_agent
 from kernelgym.runner import run_episode
 
-
 SLEEP = time.sleep  # the agent's own pauses are noted instead
 
 
