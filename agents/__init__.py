@@ -25,11 +25,12 @@ _HOMES = {
     "openai_chat": "kernelgym.agents.openai_chat:OpenAIChat",
     "random_edits": "kernelgym.agents.random_edits:RandomEdits",
     "repair": "kernelgym.agents.repair:Repair",
+    "sb3_ppo": "kernelgym.agents.sb3_ppo:SB3PPO",
     "search": "kernelgym.agents.search:Search",
 }
 
 # What some of them need besides.
-_EXTRAS = {"coding_cli": "serve", "openai_chat": "chat"}
+_EXTRAS = {"coding_cli": "serve", "openai_chat": "chat", "sb3_ppo": "sb3"}
 
 NAMES = tuple(_HOMES)
 """The bundled agents."""

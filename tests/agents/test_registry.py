@@ -17,7 +17,14 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "agents.md"
 
 
 def test_bundled_agents():
-    assert set(agents.NAMES) == {"coding_cli", "openai_chat", "random_edits", "repair", "search"}
+    assert set(agents.NAMES) == {
+        "coding_cli",
+        "openai_chat",
+        "random_edits",
+        "repair",
+        "sb3_ppo",
+        "search",
+    }
     assert isinstance(agents.get("search", patience=2), Search)
     assert isinstance(agents.get("kernelgym.agents.random_edits:RandomEdits"), RandomEdits)
 
