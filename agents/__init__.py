@@ -22,6 +22,7 @@ __all__ = ["NAMES", "get"]
 
 _HOMES = {
     "coding_cli": "kernelgym.agents.coding_cli:CodingCLI",
+    "lm_policy": "kernelgym.agents.lm_policy:LMPolicy",
     "openai_chat": "kernelgym.agents.openai_chat:OpenAIChat",
     "random_edits": "kernelgym.agents.random_edits:RandomEdits",
     "repair": "kernelgym.agents.repair:Repair",
@@ -30,7 +31,7 @@ _HOMES = {
 }
 
 # What some of them need besides.
-_EXTRAS = {"coding_cli": "serve", "openai_chat": "chat", "sb3_ppo": "sb3"}
+_EXTRAS = {"coding_cli": "serve", "lm_policy": "llm", "openai_chat": "chat", "sb3_ppo": "sb3"}
 
 NAMES = tuple(_HOMES)
 """The bundled agents."""
