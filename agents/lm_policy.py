@@ -125,7 +125,7 @@ class LMPolicy:
             raise UsageError(f"model: expected a causal language model: {error}") from error
         if self.tokenizer.chat_template is None:
             raise UsageError(f"model: expected {arguments.model} to have a chat template")
-        self.model.to(device).eval()
+        _placed(self.model, device)
 
     def reset(self, info: dict[str, Any]) -> None:
         """Forgets the conversation of the single environment."""
@@ -251,6 +251,10 @@ class LMPolicy:
         if self.tokenizer.eos_token_id is not None:
             found.append(self.tokenizer.eos_token_id)
         return list(dict.fromkeys(found)) or [0]
+
+
+def _placed(model: Any, device: str) -> None:
+    model.to(device).eval()
 
 
 def _until(ids: list[int], ends: Sequence[int]) -> list[int]:

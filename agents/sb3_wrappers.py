@@ -127,7 +127,7 @@ class KnobGame:
         return np.clip(np.concatenate(parts), -10.0, 10.0).astype(np.float32)
 
 
-class KnobActions(gym.Wrapper[dict[str, Any], Action, dict[str, Any], str]):
+class KnobActions(gym.Wrapper[Any, Any, Any, Any]):
     """Makes an action the choice of every knob.
 
     `action_masks` says which there are, as sb3-contrib asks for them. A task for which there are no

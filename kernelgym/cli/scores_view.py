@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -46,24 +47,27 @@ def _rows(evaluations: Sequence[Evaluation]) -> list[_Row]:
     rows: list[_Row] = [
         ("tasks", lambda e: f"{e.finished} of {len(e.tasks)}"),
         ("verdicts a task", lambda e: str(e.budget.verdicts or "no limit")),
-        ("correct", lambda e: _share(e.best["all"].correct)),
-        ("correct, clean tasks", lambda e: _share(_clean(e).correct) if _clean(e) else "-"),
-        ("correct, last verdict", lambda e: _share(e.last["all"].correct)),
+        ("correct", lambda e: _correct(e.best.get("all"))),
+        ("correct, clean tasks", lambda e: _correct(e.clean.get("all"))),
+        ("correct, last verdict", lambda e: _correct(e.last.get("all"))),
         ("at the limit of physics", lambda e: _share(e.best["all"].at_light)),
         ("mean share of the speed of light", lambda e: _share(e.best["all"].light_fraction)),
     ]
     for baseline in ("eager", "compile"):
         rows += [
-            (f"fast_{p:g}, {baseline}", lambda e, b=baseline, p=p: _fast(_against(e, b), p))
+            (f"fast_{p:g}, {baseline}", functools.partial(_fast, baseline=baseline, p=p))
             for p in _FAST
         ]
         rows += [
-            (f"geometric mean, {baseline}, correct", lambda e, b=baseline: _mean(e, b, "correct")),
-            (f"geometric mean, {baseline}, all", lambda e, b=baseline: _mean(e, b, "all")),
+            (
+                f"geometric mean, {baseline}, {over}",
+                functools.partial(_mean, baseline=baseline, over=over),
+            )
+            for over in ("correct", "all")
         ]
-    levels = [n for n in ("L1", "L2", "L3") if any(n in e.best for e in evaluations)]
+    levels = [name for name in ("L1", "L2", "L3") if any(name in e.best for e in evaluations)]
     if len(levels) > 1:
-        rows += [(f"correct, {n}", lambda e, n=n: _level(e.best.get(n))) for n in levels]
+        rows += [(f"correct, {name}", functools.partial(_level, name=name)) for name in levels]
     rows += [
         ("verdicts to the first correct one", lambda e: _plain(e.first_correct)),
         ("verdicts", lambda e: str(e.verdicts)),
@@ -74,16 +78,13 @@ def _rows(evaluations: Sequence[Evaluation]) -> list[_Row]:
     return rows
 
 
-def _clean(evaluation: Evaluation) -> SetScores | None:
-    return evaluation.clean.get("all")
-
-
 def _against(evaluation: Evaluation, baseline: str) -> BaselineScores | None:
     found: BaselineScores | None = getattr(evaluation.best["all"], baseline)
     return found
 
 
-def _fast(scores: BaselineScores | None, p: float) -> str:
+def _fast(evaluation: Evaluation, baseline: str, p: float) -> str:
+    scores = _against(evaluation, baseline)
     return "-" if scores is None else _share(dict(scores.fast)[p])
 
 
@@ -92,7 +93,11 @@ def _mean(evaluation: Evaluation, baseline: str, over: str) -> str:
     return "-" if scores is None else _plain(getattr(scores, f"geomean_{over}"), "x")
 
 
-def _level(scores: SetScores | None) -> str:
+def _level(evaluation: Evaluation, name: str) -> str:
+    return _correct(evaluation.best.get(name))
+
+
+def _correct(scores: SetScores | None) -> str:
     return "-" if scores is None else _share(scores.correct)
 
 
