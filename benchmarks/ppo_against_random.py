@@ -88,6 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--episodes", type=int, default=20, help="of each task")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--unseen", type=int, default=1, help="0 leaves the unseen tasks out")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     result: dict[str, Any] = {
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Judge(config) as judge:
         remembering = RememberingJudge(judge)
         judging = remembering if options.device == "cpu" else judge
-        for seed in SEEDS:
+        for seed in options.seeds:
             began = time.monotonic()
             told = TrainArguments(TRAINED, options.steps, options.turns, seed)
             policy = train(told, judging)
