@@ -21,9 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "get"]
 
 _HOMES = {
+    "coding_cli": "kernelgym.agents.coding_cli:CodingCLI",
+    "lm_policy": "kernelgym.agents.lm_policy:LMPolicy",
+    "openai_chat": "kernelgym.agents.openai_chat:OpenAIChat",
     "random_edits": "kernelgym.agents.random_edits:RandomEdits",
+    "repair": "kernelgym.agents.repair:Repair",
+    "sb3_ppo": "kernelgym.agents.sb3_ppo:SB3PPO",
     "search": "kernelgym.agents.search:Search",
 }
+
+# What some of them need besides.
+_EXTRAS = {"coding_cli": "serve", "lm_policy": "llm", "openai_chat": "chat", "sb3_ppo": "sb3"}
 
 NAMES = tuple(_HOMES)
 """The bundled agents."""
@@ -53,7 +61,7 @@ def get(name: str, **arguments: Any) -> Agent:
         raise UsageError(
             f"agent: expected one of {', '.join(NAMES)} or 'module:attribute', got {name!r}{hint}"
         )
-    module = _module(module_name)
+    module = _module(module_name, _EXTRAS.get(name, ""))
     if not hasattr(module, attribute):
         close = difflib.get_close_matches(attribute, dir(module), n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
@@ -73,7 +81,7 @@ def get(name: str, **arguments: Any) -> Agent:
     return agent
 
 
-def _module(name: str) -> Any:
+def _module(name: str, extra: str = "") -> Any:
     """Imports a module by its name, or by the path of its file."""
     if not name.endswith(".py"):
         # A console script's path has its own folder instead of the current one.
@@ -82,7 +90,8 @@ def _module(name: str) -> Any:
         try:
             return importlib.import_module(name)
         except ImportError as error:
-            raise UsageError(f"agent: cannot import {name!r}: {error}") from error
+            hint = f"; expected pip install 'kernelgym[{extra}]'" if extra else ""
+            raise UsageError(f"agent: cannot import {name!r}: {error}{hint}") from error
     path = pathlib.Path(name)
     if not path.is_file():
         raise UsageError(f"agent: expected a Python file, got {name!r}")

@@ -18,10 +18,12 @@ from kernelgym._version import __version__
 from kernelgym.registration import register_all as _register_all
 
 if TYPE_CHECKING:
+    from kernelgym.budget import Budget, Usage
     from kernelgym.client import Client
     from kernelgym.config import JudgeConfig
     from kernelgym.env import KernelEnv
     from kernelgym.errors import EnvironmentFault, KernelGymError, UsageError
+    from kernelgym.evaluation import Evaluation, evaluate_agent
     from kernelgym.judge.judge import Judge, evaluate
     from kernelgym.judge.pool import JudgePool, aevaluate, evaluate_many
     from kernelgym.judge.verdict import Outcome, Verdict
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
     from kernelgym.workspace import Workspace
 
 __all__ = [
+    "Budget",
     "Client",
     "EnvironmentFault",
     "EpisodeResult",
+    "Evaluation",
     "Judge",
     "JudgeConfig",
     "JudgePool",
@@ -40,21 +44,25 @@ __all__ = [
     "KernelGymError",
     "KernelVectorEnv",
     "Outcome",
+    "Usage",
     "UsageError",
     "Verdict",
     "Workspace",
     "__version__",
     "aevaluate",
     "evaluate",
+    "evaluate_agent",
     "evaluate_many",
     "make_vec",
     "run_episode",
 ]
 
 _HOMES = {
+    "Budget": "budget",
     "Client": "client",
     "EnvironmentFault": "errors",
     "EpisodeResult": "runner",
+    "Evaluation": "evaluation",
     "Judge": "judge.judge",
     "JudgeConfig": "config",
     "JudgePool": "judge.pool",
@@ -62,11 +70,13 @@ _HOMES = {
     "KernelGymError": "errors",
     "KernelVectorEnv": "vector",
     "Outcome": "judge.verdict",
+    "Usage": "budget",
     "UsageError": "errors",
     "Verdict": "judge.verdict",
     "Workspace": "workspace",
     "aevaluate": "judge.pool",
     "evaluate": "judge.judge",
+    "evaluate_agent": "evaluation",
     "evaluate_many": "judge.pool",
     "make_vec": "vector",
     "run_episode": "runner",

@@ -20,7 +20,12 @@ __all__ = ["Agent", "EpisodeResult", "Turn", "run_episode"]
 class Agent(Protocol):
     """Anything that maps an observation to an edit text.
 
-    It may also have a method `reset(info)`, called when an episode starts.
+    It may also have:
+
+    * `reset(info)`, called when an episode starts;
+    * `save(path)` and `load(path)`, which keep what it has learned in a file or folder of that name,
+      for runs that go on later;
+    * `usage`, a `kernelgym.budget.Usage` of what it has used since it was made.
     """
 
     def __call__(self, observation: Any, info: dict[str, Any], /) -> str:

@@ -5,6 +5,7 @@
     run.json            what was asked for, and with which versions
     trace.jsonl         every episode (`kernelgym.traces`)
     solutions/L1-019/   the files of the best correct candidate, and its verdict.json
+agent               what an agent with `save` has learned so far
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import msgspec
 
 from kernelgym import traces
 from kernelgym._version import __version__
+from kernelgym.budget import Budget, Metered
 from kernelgym.config import JudgeConfig
 from kernelgym.env import KernelEnv
 from kernelgym.errors import AgentError, EnvironmentFault, RecordError, UsageError
@@ -47,6 +49,7 @@ __all__ = [
 
 RUN_FILE = "run.json"
 TRACE_FILE = "trace.jsonl"
+AGENT_FILE = "agent"
 
 OnTurn = Callable[[dict[str, Any]], None]
 OnAction = Callable[[str], None]
@@ -64,6 +67,7 @@ class RunPlan:
         reward: Name of the reward.
         seed: Given to each episode, or None.
         versions: (name, version) pairs.
+        budget: Of each episode, beside its turns.
     """
 
     agent: str
@@ -73,6 +77,7 @@ class RunPlan:
     reward: str = "milestone"
     seed: int | None = None
     versions: tuple[tuple[str, str], ...] = ()
+    budget: Budget = dataclasses.field(default_factory=Budget)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +127,8 @@ def play(
     Args:
         plan: What is asked for; its `tasks` name `tasks`.
         tasks: The tasks, loaded.
-        agent: Plays all of them.
+        agent: Plays all of them. One with `save(path)` and `load(path)` is saved after each task, and
+            loaded when the run goes on.
         out: The run's folder.
         judge: Stays open.
         on_start: Called before an episode.
@@ -142,9 +148,13 @@ def play(
     with writing(out):
         _continue(root, plan)
     done = _finished(root, plan.reward)
+    saved = root / AGENT_FILE
+    if done and saved.exists() and hasattr(agent, "load"):
+        agent.load(saved)
     results: list[TaskResult] = []
     env = KernelEnv(list(tasks), max_turns=plan.max_turns, reward=plan.reward, judge=judge)
-    recorded = RecordTrace(_Told(env, on_action, on_turn), root / TRACE_FILE)
+    metered = Metered(env, plan.budget, agent)
+    recorded = RecordTrace(_Told(metered, on_action, on_turn), root / TRACE_FILE)
     try:
         for task in tasks:
             if task.id in done:
@@ -152,6 +162,8 @@ def play(
             else:
                 on_start(task)
                 result = _play_one(recorded, task, agent, plan.seed, root)
+                if hasattr(agent, "save"):
+                    agent.save(saved)
             on_end(result)
             results.append(result)
     finally:
@@ -258,7 +270,7 @@ def _continue(root: Path, plan: RunPlan) -> None:
     """Writes the plan, or checks that the folder's is the same but for tasks and versions."""
     known = read_plan(root)
     if known is not None:
-        for field in ("agent", "config", "max_turns", "reward", "seed"):
+        for field in ("agent", "config", "budget", "max_turns", "reward", "seed"):
             before, now = getattr(known, field), getattr(plan, field)
             if before != now:
                 raise UsageError(f"{root} holds another run: expected {field} {before}, got {now}")

@@ -20,6 +20,7 @@ import msgspec
 
 from kernelgym import edits
 from kernelgym._version import __version__
+from kernelgym.budget import Usage
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import EditError, RecordError
 from kernelgym.judge.verdict import Verdict
@@ -81,6 +82,7 @@ class StepRecord:
         terminated: Whether the agent ended the episode.
         truncated: Whether the turn limit or a fault did.
         verdict: The judge's verdict on this turn's files; None where they were not judged.
+        usage: What the agent used for the turn, where it was metered and says so.
     """
 
     episode: int
@@ -92,6 +94,7 @@ class StepRecord:
     terminated: bool
     truncated: bool
     verdict: Verdict | None = None
+    usage: Usage | None = None
 
 
 @dataclasses.dataclass(frozen=True)

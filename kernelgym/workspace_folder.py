@@ -67,13 +67,14 @@ def read_candidate(paths: Sequence[str | os.PathLike[str]]) -> Candidate:
     return Candidate(Workspace(texts), places)
 
 
-def create(task: Task, folder: str | os.PathLike[str], size: str) -> Path:
+def create(task: Task, folder: str | os.PathLike[str], size: str, server: str = "") -> Path:
     """Makes a folder to work in: reference, start workspace, instructions and a judge command.
 
     Args:
         task: The task to solve.
         folder: Where; made when missing.
         size: Which shapes: `"small"`, `"medium"` or `"full"`.
+        server: Address of a `kernelgym serve` that the judge command asks; `""`: it judges itself.
 
     Returns:
         The folder.
@@ -87,7 +88,8 @@ def create(task: Task, folder: str | os.PathLike[str], size: str) -> Path:
     start = Workspace.initial(task, size)
     # A task from a file is found again by its path, from wherever the judge is called.
     reference = task.id if task.level else str(Path(task.path).resolve())
-    facts = {"task": task.id, "name": task.name, "size": size}
+    options = f"--server {shlex.quote(server)}" if server else f"--size {size}"
+    facts = {"task": task.id, "name": task.name, "options": options}
     facts |= {"reference": shlex.quote(reference), "python": shlex.quote(sys.executable)}
     texts = {
         REFERENCE_FILE: start.reference,

@@ -95,6 +95,7 @@ class RecordTrace(gym.Wrapper[Any, str, Any, str], RecordConstructorArgs):
                 terminated=terminated,
                 truncated=truncated,
                 verdict=info["verdict"] if judged else None,
+                usage=info.get("usage") or None,
             )
         )
         return observation, float(reward), terminated, truncated, info

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from kernelgym.leaderboard.resampling import Estimate
+from kernelgym.resampling import Estimate
 
 __all__ = ["Ranked", "rank"]
 

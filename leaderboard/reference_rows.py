@@ -13,7 +13,8 @@ from kernelgym.judge.baseline_store import BaselineRecord, shipped
 from kernelgym.judge.verdict import Measurement, Outcome, Speedup
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import Entry
-from kernelgym.leaderboard.scores import EntryScores, TaskScore, score_tasks
+from kernelgym.leaderboard.scores import EntryScores, score_tasks
+from kernelgym.scores import TaskScore
 
 __all__ = ["KINDS", "ReferenceRow", "modelled_rows", "rows_of_records", "stored_rows"]
 

@@ -46,6 +46,7 @@ for _command in (
     candidates.workspace,
     episodes.run,
     episodes.report,
+    episodes.scores,
     machine.doctor,
     machine.demo,
     service.serve,

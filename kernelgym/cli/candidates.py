@@ -123,12 +123,16 @@ def workspace(
     task: _TaskName,
     folder: Annotated[str, typer.Argument(metavar="DIR", help="A new or an empty folder.")],
     size: Annotated[str, typer.Option(help="Which shapes: small, medium or full.")] = "small",
+    server: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Let ./judge ask a `kernelgym serve`, of that size."),
+    ] = "",
 ) -> None:
     """Make a folder for a person or a coding agent: files, rules, hints and a ./judge command."""
     from kernelgym.workspace_folder import create
 
     found = find_task(task)
-    root = create(found, folder, size)
+    root = create(found, folder, size, server)
     plain(f"{root}: edit model_new.py, then run {Path(root) / 'judge'}; rules are in AGENTS.md")
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kernelgym.runs import TaskResult
     from kernelgym.tasks import Task
 
-__all__ = ["report", "run"]
+__all__ = ["report", "run", "scores"]
 
 
 @judging
@@ -36,7 +36,16 @@ def run(
     agent_args: Annotated[
         str, typer.Option(metavar="JSON", help="Arguments of the agent, as a JSON object.")
     ] = "{}",
-    max_turns: Annotated[int, typer.Option(help="Turns of an episode.", min=2)] = 8,
+    max_turns: Annotated[
+        int | None,
+        typer.Option(help="Turns of an episode; default 8, or twice the verdicts.", min=2),
+    ] = None,
+    verdicts: Annotated[int | None, typer.Option(help="Budget of a task: verdicts.", min=1)] = None,
+    tokens: Annotated[
+        int | None, typer.Option(help="Budget of a task: tokens read and written.", min=1)
+    ] = None,
+    cost: Annotated[float | None, typer.Option(help="Budget of a task: money.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Budget of a task: seconds.")] = None,
     reward: Annotated[str, typer.Option(help=f"One of {', '.join(REWARDS)}.")] = "milestone",
     config: JudgeConfig,
 ) -> None:
@@ -45,12 +54,15 @@ def run(
     Tasks that the folder holds finished are skipped. --seed also seeds the episodes.
     """
     from kernelgym import agents, runs
+    from kernelgym.budget import Budget
     from kernelgym.judging import LazyJudge
 
     names, tasks = _tasks(task)
     player = agents.get(agent, **_arguments(agent_args))
     label = agent if agent_args == "{}" else f"{agent} {agent_args}"
-    plan = runs.RunPlan(label, names, config, max_turns, reward, config.seed, runs.versions())
+    budget = Budget(verdicts, tokens, cost, seconds)
+    turns = max_turns or budget.turns or runs.RunPlan.max_turns
+    plan = runs.RunPlan(label, names, config, turns, reward, config.seed, runs.versions(), budget)
     judge = LazyJudge(config)
     progress = _Progress(agent, len(tasks))
     try:
@@ -86,6 +98,23 @@ def report(
 
     page = write_report(folder, out or folder / "report.html")
     plain(str(page))
+
+
+def scores(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Score runs: how often right, how fast, how soon, at what price; with 95 % intervals."""
+    from kernelgym.cli.scores_view import table, to_line
+    from kernelgym.evaluation import read_evaluation
+
+    found = [read_evaluation(folder) for folder in folders]
+    if as_json:
+        for one in found:
+            plain(to_line(one))
+    else:
+        output().print(table(found))
 
 
 class _Progress:
@@ -170,13 +199,14 @@ def _said(result: TaskResult) -> str:
 
 def _print_scores(results: Sequence[TaskResult], protocol: str) -> None:
     """The score over all tasks, and over those on which no trivial answer passes."""
-    from kernelgym.scores import clean_tasks, score
+    from kernelgym.scores import clean_tasks, in_a_line, score_set, task_score
 
-    best = {result.task_id: result.best for result in results}
-    clean = clean_tasks(list(best), protocol)
-    plain(f"all tasks: {score(best)}")
-    if len(clean) < len(best):
-        plain(f"clean tasks (see docs/audit.md): {score({task: best[task] for task in clean})}")
+    found = [task_score(result.task_id, result.best) for result in results]
+    names = frozenset(clean_tasks([one.task for one in found], protocol))
+    clean = [one for one in found if one.task in names]
+    plain(f"all tasks: {in_a_line(score_set(found))}")
+    if clean and len(clean) < len(found):
+        plain(f"clean tasks (see docs/audit.md): {in_a_line(score_set(clean))}")
 
 
 def _print_results(results: Sequence[TaskResult]) -> None:

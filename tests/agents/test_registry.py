@@ -1,5 +1,7 @@
 """Agents are found by name, wherever they live."""
 
+import dataclasses
+import importlib
 import pathlib
 import re
 import sys
@@ -17,7 +19,15 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "agents.md"
 
 
 def test_bundled_agents():
-    assert set(agents.NAMES) == {"random_edits", "search"}
+    assert set(agents.NAMES) == {
+        "coding_cli",
+        "lm_policy",
+        "openai_chat",
+        "random_edits",
+        "repair",
+        "sb3_ppo",
+        "search",
+    }
     assert isinstance(agents.get("search", patience=2), Search)
     assert isinstance(agents.get("kernelgym.agents.random_edits:RandomEdits"), RandomEdits)
 
@@ -61,7 +71,15 @@ def test_the_pages_example_plays(judge, tmp_path):
     assert result.solved, result.turns[-1].verdict
 
 
-def test_the_page_lists_every_argument():
-    text = PAGE.read_text(encoding="utf-8")
-    for name in ("seed", "junk", "submit", "patience", "gain"):
-        assert f"| `{name}` |" in text
+@pytest.mark.parametrize("name", agents.NAMES)
+def test_its_page_lists_every_argument(name):
+    own = PAGE.parent / "agents" / f"{name}.md"
+    text = (own if own.exists() else PAGE).read_text(encoding="utf-8")
+    module = importlib.import_module(f"kernelgym.agents.{name}")
+    listed = {
+        found
+        for row in re.findall(r"^\| (`.*?) \|", text, re.M)
+        for found in re.findall(r"`(\w+)`", row)
+    }
+    assert listed >= {field.name for field in dataclasses.fields(module.Arguments)}
+    assert f"--agent {name} " in text
