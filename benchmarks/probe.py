@@ -266,7 +266,8 @@ def _shaped(kind: str, law: Values, given: Any, random: torch.Generator) -> Any:
         return values.triu()
     if kind == "lower_triangular":
         return values.tril()
-    return values if kind in ("mixed", "uniform", "normal", "signed_uniform") else given
+    free = ("mixed", "mixed_unit", "uniform", "normal", "signed_uniform")
+    return values if kind in free else given
 
 
 def _smaller(reference: Reference, case: _Case) -> tuple[_Case, ...]:

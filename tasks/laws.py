@@ -9,8 +9,9 @@ kind                  parameters              values
 ``uniform``           low, high               U[low, high)
 ``signed_uniform``    low, high               U[low, high) with a random sign
 ``normal``            mean, deviation         N(mean, deviation), cut at 6 deviations
-``probabilities``                             softmax over the last dimension of ``mixed`` values
-                                              cut at ±3, so that no logarithm is infinite
+``mixed_unit``                                ``mixed``, of which none is small
+``probabilities``                             softmax over the last dimension of ``mixed_unit``
+                                              values cut at ±3, so that no logarithm is infinite
 ``symmetric``                                 ``mixed`` values u as (u + uᵀ) / 2
 ``upper_triangular``                          ``mixed`` values on and above the diagonal, else 0
 ``lower_triangular``                          ``mixed`` values on and below the diagonal, else 0
@@ -32,8 +33,9 @@ and of a tensor of any type:
 small, so that constants which larger values drown show (an epsilon, where a sum starts); 3 and all
 from 5 on are normal with a mean away from 0. Scale and mean are drawn for each tensor, and from
 draw 1 on each index of the first two dimensions has its own factor (half to double, the mean
-included), so that statistics of one part of a tensor say little of another. Probabilities have the
-mean in draw 4 too: of nearly equal ones, divergences are all rounding.
+included), so that statistics of one part of a tensor say little of another. Where small values say
+no more than rounding does (divergences of nearly equal probabilities, a variance beside a large
+mean) a task has ``mixed_unit``, whose draw 4 is like 3.
 
 A draw is a function of the generator's state, the device's type, and the arguments alone.
 """
@@ -58,10 +60,11 @@ __all__ = ["KINDS", "InputSpec", "Law", "draw_inputs", "read_law"]
 _SHIFTED_DRAW = 3
 _SMALL_DRAW = 4
 # Not smaller: honest kernels write exp(x) - 1, and the budget goes with the output.
-_SMALL = 1 / 32
+_SMALL = 1 / 16
 # Kind -> number of parameters.
 KINDS = {
     "mixed": 0,
+    "mixed_unit": 0,
     "uniform": 2,
     "signed_uniform": 2,
     "normal": 2,
@@ -129,8 +132,8 @@ class Law:
         elif self.kind == "given":
             raise ValueError("a law of kind 'given' is drawn by Task.draw_inputs")
         else:
-            shifted = self.kind == "probabilities" and index == _SMALL_DRAW
-            _mixed(value, generator, _SHIFTED_DRAW if shifted else index)
+            unit = self.kind in ("mixed_unit", "probabilities")
+            _mixed(value, generator, _SHIFTED_DRAW if unit and index == _SMALL_DRAW else index)
         if self.kind == "probabilities":
             value = torch.softmax(value.clamp_(-3, 3), dim=-1)
         elif self.kind == "symmetric":

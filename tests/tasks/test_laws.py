@@ -40,7 +40,7 @@ def test_other_float_types(index, dtype):
     value = draw(Law("mixed"), index=index, dtype=dtype)
     assert value.dtype == dtype
     assert torch.isfinite(value).all()
-    assert value.double().std() > (0.1 if index < 4 else 0.1 / 32)
+    assert value.double().std() > (0.1 if index < 4 else 0.1 / 16)
 
 
 def test_draw_0_is_what_kernelbench_draws():
@@ -68,8 +68,15 @@ def test_draw_2_is_heavy_tailed(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_draw_4_is_small(seed):
     value = draw(Law("mixed"), (300, 400), seed, 4)
-    assert 1 / 64 < value.std() < 1 / 8
-    assert abs(value.mean()) < 1 / 256
+    assert 1 / 32 < value.std() < 1 / 4
+    assert abs(value.mean()) < 1 / 128
+
+
+def test_mixed_unit_is_mixed_without_the_small_draw():
+    for index in (0, 1, 2, 3, 5):
+        unit = draw(Law("mixed_unit"), (30, 40), 0, index)
+        assert torch.equal(unit, draw(Law("mixed"), (30, 40), 0, index))
+    assert draw(Law("mixed_unit"), (30, 40), 0, 4).mean().abs() > 0.4
 
 
 def test_probabilities_are_never_nearly_equal():
