@@ -85,7 +85,7 @@ def _function(chain: Sequence[str]) -> bool:
         return chain[-1] not in _HARMLESS_CLASSES and chain[-1] != "functional"
     if len(chain) > 3 and chain[1] == "_ops":
         return computes(chain[2])
-    if len(chain) == 2 or chain[1] in ("native", "_ops"):
+    if len(chain) == 2 or chain[1:2] in (["native"], ["_ops"]):
         return computes(chain[-1])
     return False
 

@@ -79,3 +79,7 @@ def test_no_honest_candidate_of_these_tests_is_found():
     texts = [m for text in sources for m in re.findall(r'r"""(.*?)"""', text, re.DOTALL)]
     assert len(texts) > 3
     assert [hit for text in texts for hit in found(text)] == []
+
+
+def test_a_function_of_ones_own_may_bear_a_namespaces_name():
+    assert found("int at(int i); int f() { return at(3) + at<float>(1); }") == []
