@@ -25,6 +25,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,6 @@ from benchmarks.faults import KINDS, Fault, faults_of, sample
 from benchmarks.probe import Effect, Prober
 from kernelgym import __version__
 from kernelgym.config import JudgeConfig
-from kernelgym.errors import KernelGymError
 from kernelgym.judge.judge import Judge
 from kernelgym.tasks import get
 from kernelgym.toolchain.service import BuildService
@@ -241,9 +241,10 @@ def run(options: argparse.Namespace) -> int:
             for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
                 try:
                     future.result()
-                except KernelGymError as error:
+                # Whatever it is, one fault's failure is no reason to lose the others' verdicts.
+                except Exception:
                     faults += 1
-                    print(f"{futures[future][1].name}: {error}", file=sys.stderr)
+                    print(futures[future][1].name, traceback.format_exc(), file=sys.stderr)
                 if number % 20 == 0:
                     print(f"{number} of {len(todo)}", flush=True)
     finally:
