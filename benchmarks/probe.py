@@ -171,10 +171,9 @@ class Prober:
     ) -> tuple[str, _Case | None]:
         """The first case that comes out wrong, in words, or `""`; None where none came out."""
         config = self._upstream if reference.upstream else self._config
-        run = _Run(
-            task, workspace_files(files), config, self._size, _CPU, self._service, self._zygote
-        )
-        return run.first_wrong(Checker(reference, config), cases, order)
+        sources = workspace_files(files)
+        run = _Run(task, sources, config, self._size, _CPU, self._service, self._zygote)
+        return run.first_wrong(Checker(reference, config, sources), cases, order)
 
     # --- what should come out ----------------------------------------------------------------
 
