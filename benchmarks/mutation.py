@@ -4,7 +4,8 @@
     python -m benchmarks.mutation run --records gpu.jsonl --device cuda # verdicts of a GPU
     python -m benchmarks.mutation report faults.jsonl --json results.json
 
-`run` goes on where it stopped. Next to each verdict of the emulator stands a ground truth that does
+`run` goes on where it stopped; `run --again correct` judges anew what had that outcome, after the
+judge has changed, and keeps what the probe found. Next to each verdict of the emulator stands a ground truth that does
 not come from the judge (`benchmarks/probe.py`), and what upstream's rules would have said of the
 values. `report --truth faults.jsonl gpu.jsonl` takes a GPU's verdicts with the emulator's truth.
 """
@@ -15,21 +16,23 @@ import argparse
 import collections
 import concurrent.futures
 import dataclasses
+import functools
 import itertools
 import json
 import pathlib
 import platform
+import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.faults import KINDS, Fault, faults_of, sample
-from benchmarks.probe import Prober
+from benchmarks.probe import Effect, Prober
 from kernelgym import __version__
 from kernelgym.config import JudgeConfig
-from kernelgym.errors import KernelGymError
 from kernelgym.judge.judge import Judge
 from kernelgym.tasks import get
 from kernelgym.toolchain.service import BuildService
@@ -85,6 +88,7 @@ class Record:
         upstream: Whether upstream's rules see it.
         upstream_says: Why.
         seconds: Of the judgement.
+        commit: What the judge was built from.
     """
 
     fault: str
@@ -101,6 +105,7 @@ class Record:
     upstream: bool | None = None
     upstream_says: str = ""
     seconds: float = 0.0
+    commit: str = ""
 
 
 def chosen(per_kernel: int, kernels: Sequence[str] = KERNELS) -> list[tuple[Control, Fault]]:
@@ -113,6 +118,18 @@ def chosen(per_kernel: int, kernels: Sequence[str] = KERNELS) -> list[tuple[Cont
         rows.append([(control, fault) for fault in taken])
     # In turn, so that a run which is cut short says something of all of them.
     return [pair for turn in itertools.zip_longest(*rows) for pair in turn if pair is not None]
+
+
+def still_there(
+    records: Mapping[str, Record], controls: Mapping[str, Control]
+) -> list[tuple[Control, Fault]]:
+    """The faults of records, where the kernels that they were put into are what they were."""
+    found = {
+        fault.name: (controls[name], fault)
+        for name in {record.candidate for record in records.values()} & set(controls)
+        for fault in faults_of(name, controls[name].files)
+    }
+    return [found[name] for name in records if name in found]
 
 
 def read_records(path: pathlib.Path) -> dict[str, Record]:
@@ -152,6 +169,7 @@ class Campaign:
             service=service,
         )
         self.prober = Prober(service, run_timeout=_RUN_TIMEOUT) if device == "cpu" else None
+        self._commit = _commit()
 
     def close(self) -> None:
         """Ends the standby processes."""
@@ -159,8 +177,13 @@ class Campaign:
         if self.prober is not None:
             self.prober.close()
 
-    def examine(self, control: Control, fault: Fault) -> Record:
+    def examine(self, control: Control, fault: Fault, known: Record | None = None) -> Record:
         """Judges one fault.
+
+        Args:
+            control: The kernel.
+            fault: What is changed in it.
+            known: A record whose ground truth is taken over.
 
         Raises:
             EnvironmentFault: The harness failed.
@@ -178,7 +201,10 @@ class Campaign:
             verdict.reason,
             correctness.generalises if correctness else None,
             seconds=round(sum(seconds for _, seconds in verdict.seconds), 3),
+            commit=self._commit,
         )
+        if known is not None and known.differs is not None:
+            return _with_truth_of(record, known)
         if self.prober is None or verdict.reason.startswith("build."):
             return record
         effect = self.prober.effect(get(control.task), files, control.files)
@@ -191,8 +217,12 @@ def run(options: argparse.Namespace) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     known = read_records(path)
     path.write_text("".join(json.dumps(dataclasses.asdict(r)) + "\n" for r in known.values()))
-    pairs = chosen(options.per_kernel)
-    todo = [(control, fault) for control, fault in pairs if fault.name not in known]
+    if options.again is None:
+        pairs = chosen(options.per_kernel)
+        todo = [(control, fault) for control, fault in pairs if fault.name not in known]
+    else:
+        pairs = still_there(known, read())
+        todo = [pair for pair in pairs if _is_stale(known[pair[1].name], options.again)]
     print(f"{len(pairs)} faults in {len(KERNELS)} kernels, {len(todo)} to judge", flush=True)
     campaign = Campaign(options.device)
     lock = threading.Lock()
@@ -201,7 +231,7 @@ def run(options: argparse.Namespace) -> int:
     def work(pair: tuple[Control, Fault]) -> None:
         if time.monotonic() - started > options.seconds:
             return
-        record = campaign.examine(*pair)
+        record = campaign.examine(*pair, known.get(pair[1].name))
         with lock, path.open("a") as file:
             file.write(json.dumps(dataclasses.asdict(record)) + "\n")
 
@@ -211,14 +241,32 @@ def run(options: argparse.Namespace) -> int:
             for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
                 try:
                     future.result()
-                except KernelGymError as error:
+                # Whatever it is, one fault's failure is no reason to lose the others' verdicts.
+                except Exception:
                     faults += 1
-                    print(f"{futures[future][1].name}: {error}", file=sys.stderr)
+                    print(futures[future][1].name, traceback.format_exc(), file=sys.stderr)
                 if number % 20 == 0:
                     print(f"{number} of {len(todo)}", flush=True)
     finally:
         campaign.close()
     return 1 if faults else 0
+
+
+def _is_stale(record: Record, outcome: str) -> bool:
+    return record.commit != _commit() and outcome in (record.outcome, "any")
+
+
+@functools.cache
+def _commit() -> str:
+    """The checkout's commit, with a `+` where files have been changed since."""
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
+        cwd=pathlib.Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return told.stdout.strip()
 
 
 # --- the report --------------------------------------------------------------------------------
@@ -267,17 +315,13 @@ def with_truth(records: Mapping[str, Record], truth: Mapping[str, Record]) -> li
     for name, record in records.items():
         known = truth.get(name)
         if known is not None and known.differs is not None:
-            merged.append(
-                dataclasses.replace(
-                    record,
-                    differs=known.differs,
-                    where=known.where,
-                    elsewhere=known.elsewhere,
-                    upstream=known.upstream,
-                    upstream_says=known.upstream_says,
-                )
-            )
+            merged.append(_with_truth_of(record, known))
     return merged
+
+
+def _with_truth_of(record: Record, known: Record) -> Record:
+    names = [field.name for field in dataclasses.fields(Effect)]
+    return dataclasses.replace(record, **{name: getattr(known, name) for name in names})
 
 
 def table(result: Mapping[str, Any]) -> str:
@@ -337,6 +381,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judging.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     judging.add_argument("--per-kernel", type=int, default=19)
     judging.add_argument("--workers", type=int, default=2)
+    judging.add_argument("--again", metavar="OUTCOME", help="judge anew what had it, or `any`")
     judging.add_argument("--seconds", type=float, default=3600.0, help="start nothing after that")
     judging.set_defaults(act=run)
     telling = commands.add_parser("report", help="say what came of them")

@@ -265,7 +265,8 @@ def _shaped(kind: str, law: Values, given: Any, random: torch.Generator) -> Any:
         return values.triu()
     if kind == "lower_triangular":
         return values.tril()
-    return values if kind in ("mixed", "uniform", "normal", "signed_uniform") else given
+    free = ("mixed", "mixed_unit", "uniform", "normal", "signed_uniform")
+    return values if kind in free else given
 
 
 def _smaller(reference: Reference, case: _Case) -> tuple[_Case, ...]:
@@ -282,10 +283,7 @@ def _smaller(reference: Reference, case: _Case) -> tuple[_Case, ...]:
             value.narrow(dims[name], 0, keep).contiguous() if name in dims else value
             for name, value in zip(names, case.inputs, strict=True)
         ]
-        whole = case.expected[0]
-        expected = Expected(
-            whole.value.narrow(cut.output, 0, keep), whole.budget.narrow(cut.output, 0, keep)
-        )
+        expected = case.expected[0].narrow(cut.output, keep)
         spec = OutputSpec(tuple(expected.value.shape), reference.output_specs()[0].dtype)
         cases.append(_Case(f"extent {keep}", inputs, (expected,), [spec]))
     return tuple(cases)

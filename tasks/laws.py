@@ -9,8 +9,9 @@ kind                  parameters              values
 ``uniform``           low, high               U[low, high)
 ``signed_uniform``    low, high               U[low, high) with a random sign
 ``normal``            mean, deviation         N(mean, deviation), cut at 6 deviations
-``probabilities``                             softmax over the last dimension of ``mixed`` values
-                                              cut at ±3, so that no logarithm is infinite
+``mixed_unit``                                ``mixed``, of which none is small
+``probabilities``                             softmax over the last dimension of ``mixed_unit``
+                                              values cut at ±3, so that no logarithm is infinite
 ``symmetric``                                 ``mixed`` values u as (u + uᵀ) / 2
 ``upper_triangular``                          ``mixed`` values on and above the diagonal, else 0
 ``lower_triangular``                          ``mixed`` values on and below the diagonal, else 0
@@ -28,10 +29,13 @@ and of a tensor of any type:
 ===================== ======================= ==================================================
 
 ``mixed`` by draw: 0 is U[0,1), as KernelBench draws; 1 is zero-centred normal; 2 is heavy-tailed
-(a cubed normal: one value in a thousand is beyond nine deviations); from 3 on it is normal with a
-mean away from 0. Scale and mean are drawn for each tensor, and from draw 1 on each index of the
-first two dimensions has its own factor (half to double, the mean included), so that statistics of
-one part of a tensor say little of another.
+(a cubed normal: one value in a thousand is beyond nine deviations); 4 is zero-centred normal and
+small, so that constants which larger values drown show (an epsilon, where a sum starts); 3 and all
+from 5 on are normal with a mean away from 0. Scale and mean are drawn for each tensor, and from
+draw 1 on each index of the first two dimensions has its own factor (half to double, the mean
+included), so that statistics of one part of a tensor say little of another. Where small values say
+no more than rounding does (divergences of nearly equal probabilities, a variance beside a large
+mean) a task has ``mixed_unit``, whose draw 4 is like 3.
 
 A draw is a function of the generator's state, the device's type, and the arguments alone.
 """
@@ -53,9 +57,14 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "InputSpec", "Law", "draw_inputs", "read_law"]
 
+_SHIFTED_DRAW = 3
+_SMALL_DRAW = 4
+# Not smaller: honest kernels write exp(x) - 1, and the budget goes with the output.
+_SMALL = 1 / 16
 # Kind -> number of parameters.
 KINDS = {
     "mixed": 0,
+    "mixed_unit": 0,
     "uniform": 2,
     "signed_uniform": 2,
     "normal": 2,
@@ -123,7 +132,8 @@ class Law:
         elif self.kind == "given":
             raise ValueError("a law of kind 'given' is drawn by Task.draw_inputs")
         else:
-            _mixed(value, generator, index)
+            unit = self.kind in ("mixed_unit", "probabilities")
+            _mixed(value, generator, _SHIFTED_DRAW if unit and index == _SMALL_DRAW else index)
         if self.kind == "probabilities":
             value = torch.softmax(value.clamp_(-3, 3), dim=-1)
         elif self.kind == "symmetric":
@@ -247,7 +257,9 @@ def _mixed(value: torch.Tensor, generator: torch.Generator, index: int) -> None:
     if index == 2:
         value.pow_(3).mul_(1 / math.sqrt(15))
     value.mul_(scale)
-    if index >= 3:
+    if index == _SMALL_DRAW:
+        value.mul_(_SMALL)
+    elif index >= _SHIFTED_DRAW:
         value.add_(mean)
     # Last, so that the slices' means differ too.
     for dim in range(min(2, value.dim())):

@@ -106,7 +106,12 @@ class Expected:
 
     def narrow(self, dim: int, length: int) -> Expected:
         """The first `length` entries of a dimension, under the same budget."""
-        return dataclasses.replace(self, value=self.value.narrow(dim, 0, length))
+        value, scores = self.value.narrow(dim, 0, length), self.scores
+        if scores is not None:
+            # Indices may lack the dimension that they point along.
+            lacks = value.dim() < scores.dim() and dim >= self.dim
+            scores = scores.narrow(dim + lacks, 0, length)
+        return dataclasses.replace(self, value=value, scores=scores)
 
 
 @dataclasses.dataclass(frozen=True)

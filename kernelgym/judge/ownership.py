@@ -19,6 +19,7 @@ from kernelgym.judge.failure import CheckFailed
 from kernelgym.judge.protocol import KernelTime
 from kernelgym.judge.verdict import Counters, Coverage, KernelCounters
 from kernelgym.toolchain.build import BuildRequest, BuildResult, SourceFile
+from kernelgym.toolchain.python_source import parse
 
 __all__ = [
     "calls_library",
@@ -166,9 +167,8 @@ def _owner(kernel: KernelTime, own: frozenset[str], *, library: bool) -> str:
 
 
 def _made_by_cupy(text: str) -> Iterator[str]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse(text)
+    if tree is None:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):

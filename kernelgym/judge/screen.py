@@ -15,6 +15,7 @@ from kernelgym.judge.cpp_calls import computes, cpp_calls
 from kernelgym.toolchain.build import Diagnostic, SourceFile
 from kernelgym.toolchain.diagnostics import place_at
 from kernelgym.toolchain.lexer import code_tokens, tokenize
+from kernelgym.toolchain.python_source import parse
 from kernelgym.toolchain.sourcemap import Place, SourceMap
 
 __all__ = ["Finding", "screen"]
@@ -90,9 +91,8 @@ def screen(files: Sequence[SourceFile], ruleset: str, *, emulated: bool = True) 
 
 
 def _python_findings(file: SourceFile) -> Iterator[tuple[Place, str]]:
-    try:
-        tree = ast.parse(file.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse(file.text)
+    if tree is None:
         return  # importing it will say so better
     model = next(
         (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "ModelNew"), None
@@ -198,9 +198,8 @@ def _cpp_findings(
 
 def _cpp_strings(text: str) -> Iterator[str]:
     """String constants of a Python file that look like C++ with torch in it."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse(text)
+    if tree is None:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kernelgym.toolchain.build import SourceFile
+from kernelgym.toolchain.python_source import parse
 
 __all__ = ["Place", "SourceMap"]
 
@@ -90,9 +91,8 @@ class SourceMap:
         return self._locate_roughly(text, line, column)
 
     def _collect(self, path: str) -> None:
-        try:
-            tree = ast.parse("\n".join(self._lines[path]))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse("\n".join(self._lines[path]))
+        if tree is None:
             return  # Without a tree there are still the lines.
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:

@@ -29,6 +29,8 @@ output_padding = (1, 1, 1)
 sum_weight = 1.0
 pool_kernel_size = (2, 2, 2)
 
+# Of a small x, little of the norm's variance would be left beside sum_weight but rounding.
+LAWS = {"x": ("mixed_unit",)}
 # The norm starts with weight 1 and bias 0: its affine part would go unchecked.
 WEIGHTS = "perturbed"
 

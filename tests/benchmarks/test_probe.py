@@ -1,6 +1,7 @@
 """The ground truth of the mutation benchmark, and one fault's way through all of it."""
 
 import argparse
+import dataclasses
 import json
 
 import pytest
@@ -60,7 +61,7 @@ def test_a_run_judges_what_is_new_and_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(mutation, "chosen", lambda count: [pair])
     records = tmp_path / "records.jsonl"
     options = argparse.Namespace(
-        records=records, per_kernel=1, device="cpu", workers=1, seconds=60.0
+        records=records, per_kernel=1, device="cpu", workers=1, seconds=60.0, again=None
     )
     assert mutation.run(options) == 0
     (record,) = mutation.read_records(records).values()
@@ -68,6 +69,16 @@ def test_a_run_judges_what_is_new_and_goes_on(tmp_path, monkeypatch, capsys):
     assert record.upstream
     assert mutation.run(options) == 0
     assert "1 faults in 24 kernels, 0 to judge" in capsys.readouterr().out
+    monkeypatch.setattr(mutation, "still_there", lambda records, controls: [pair])
+    monkeypatch.setattr(Prober, "effect", None)  # what it found is kept
+    options.again = "incorrect"
+    assert mutation.run(options) == 0
+    assert "1 faults in 24 kernels, 0 to judge" in capsys.readouterr().out
+    records.write_text(json.dumps(dataclasses.asdict(dataclasses.replace(record, commit="older"))))
+    assert mutation.run(options) == 0
+    assert "1 faults in 24 kernels, 1 to judge" in capsys.readouterr().out
+    (again,) = mutation.read_records(records).values()
+    assert (again.commit, again.differs) == (record.commit, True)
     found = tmp_path / "found.json"
     assert mutation.main(["report", str(records), "--json", str(found)]) == 0
     assert json.loads(found.read_text())["kinds"]["function"]["found"] == 1

@@ -93,6 +93,21 @@ def test_whole_numbers_must_be_equal():
     assert not compare(value + 1, expected_for(value)).passed
 
 
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_fewer_indices_point_into_fewer_scores(dim, keep):
+    generator = torch.Generator().manual_seed(1)
+    scores = torch.rand(4, 5, 6, generator=generator, dtype=torch.float64)
+    indices = scores.argmax(dim, keepdim=keep)
+    cut = 1 if dim == 0 else 0  # of the scores
+    there = cut if keep or cut < dim else cut - 1
+    expected = Expected.from_index(indices, scores).narrow(there, 3)
+    right = scores.narrow(cut, 0, 3).argmax(dim, keepdim=keep)
+    assert compare(right, expected).passed
+    right.view(-1)[-1] = (right.view(-1)[-1] + 1) % scores.shape[dim]
+    assert compare(right, expected).bad == 1
+
+
 def test_an_index_is_right_where_values_tie_and_wrong_elsewhere():
     scores = torch.tensor([[1.0, 3.0, 3.0, 0.0], [5.0, 1.0, 2.0, 4.0]], dtype=torch.float64)
     expected = Expected.from_index(torch.tensor([1, 0]), scores)
