@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import RecordError
+from kernelgym.judge.defences import OFF, is_complete
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import Measurement, Speedup, Timing, Verdict
 from kernelgym.leaderboard.board import Board
@@ -26,7 +27,6 @@ __all__ = ["Fingerprints", "Problem", "check_all", "check_entry", "copies", "fin
 _CONFINED = ("standard", "hardened")
 # Either of a pair will do: which one there is depends on the kernel.
 _REQUIRED = (("no_new_privileges",), ("rlimits",), ("landlock", "mountns"), ("no_network",))
-_SWITCHED_OFF = "off:"
 _LEAST_DRAWS = JudgeConfig().draws
 _RATIO_TOLERANCE = 0.05
 _COPIED = 0.9
@@ -184,10 +184,10 @@ def _provenance(verdict: Verdict, board: Board) -> Iterator[Problem]:
     if not board.modelled and made.protection not in _CONFINED:
         message = f"expected protection standard or hardened, got {made.protection or 'none'}"
         yield Problem("protection.level", verdict.task, message)
-    for name in made.protections:
-        if name.startswith(_SWITCHED_OFF):
-            message = f"expected all defences, got {name}"
-            yield Problem("protection.off", verdict.task, message)
+    if not is_complete(made.protections):
+        off = ", ".join(name for name in made.protections if name.startswith(OFF))
+        message = f"expected a verdict with every defence in force, got {off}"
+        yield Problem("protection.off", verdict.task, message)
     if verdict.correct and made.protection in _CONFINED:
         for names in _REQUIRED:
             if not set(names) & set(made.protections):
