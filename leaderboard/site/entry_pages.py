@@ -89,18 +89,22 @@ def figure_columns() -> list[str]:
     return [f"{figure.key}{end}" for figure in FIGURES for end in ("", "_low", "_high")]
 
 
-def figure_cells(score: SetScores) -> list[Cell]:
-    """The cells to those columns; None for what is not known."""
+def figure_cells(score: SetScores, *, reference: bool = False) -> list[Cell]:
+    """The cells to those columns; None for what is not known, or means nothing for PyTorch."""
     cells: list[Cell] = []
     for figure in FIGURES:
-        cells.extend(_ends(figure.of(score)))
+        cells.extend(_ends(None if reference and not figure.is_speedup else figure.of(score)))
     return cells
 
 
-def score_document(score: SetScores) -> dict[str, Any]:
-    """A score for JSON: each figure with its interval, or null."""
-    figures: dict[str, Any] = {"tasks": score.tasks, "rejected": score.rejected}
+def score_document(score: SetScores, *, reference: bool = False) -> dict[str, Any]:
+    """A score for JSON: each figure with its interval, or null; speedups alone for PyTorch."""
+    figures: dict[str, Any] = {"tasks": score.tasks}
+    if not reference:
+        figures["rejected"] = score.rejected
     for figure in FIGURES:
+        if reference and not figure.is_speedup:
+            continue
         value = figure.of(score)
         figures[figure.key] = None if value is None else msgspec.to_builtins(value)
     return figures
@@ -127,7 +131,7 @@ def _overview(view: EntryView) -> str:
         entry=view,
         facts=_facts(view.info),
         figures=FIGURES,
-        scopes=[(scope, scope.of(view.scores)) for scope in scopes_of(view.scores)],
+        scopes=[(scope, scope.of(view.scores)) for scope in scopes_of(board)],
         plots=drawn,
         rows=rows,
         outcomes=sorted({row.outcome.value for row in rows if row.outcome is not None}),
@@ -189,7 +193,8 @@ def _document(view: EntryView) -> dict[str, Any]:
         "stamp": view.stamp,
         "content": view.content,
         "scores": {
-            scope.slug: score_document(scope.of(view.scores)) for scope in scopes_of(view.scores)
+            scope.slug: score_document(scope.of(view.scores))
+            for scope in scopes_of(view.info.board)
         },
         "tasks": [dict(zip(_TASK_COLUMNS, _cells(row), strict=True)) for row in view.scores.tasks],
     }
