@@ -44,7 +44,7 @@ _GROUPS = (
      "measurements, and never stand beside any."),
 )  # fmt: skip
 _ENTRY_COLUMNS = ("rank", "rank_with_unverified", "entry", "name", "authors", "status", "submitted",
-                  "tasks", "rejected")  # fmt: skip
+                  "tasks", "attempted", "rejected")  # fmt: skip
 _TASK_COLUMNS = ("entry", "name", "status", "outcome", "reason", "seconds", "speedup_eager",
                  "speedup_eager_low", "speedup_eager_high", "speedup_compile",
                  "light_fraction")  # fmt: skip
@@ -124,11 +124,13 @@ def board_pages(view: BoardView) -> dict[str, str]:
         table = [
             (rank, of_all, entry.slug, entry.info.name, entry.authors, entry.status.value,
              str(entry.info.submitted or ""), scope.of(entry.scores).tasks,
-             scope.of(entry.scores).rejected, *figure_cells(scope.of(entry.scores)))
+             scope.of(entry.scores).attempted, scope.of(entry.scores).rejected,
+             *figure_cells(scope.of(entry.scores)))
             for entry, rank, of_all in rows
         ]  # fmt: skip
         table += [
-            (None, None, row.kind, row.name, "", "reference", "", score.tasks, 0,
+            (None, None, row.kind, row.name, "", "reference", "", scopes_of(view.board)[scope],
+             score.tasks, 0,
              *figure_cells(score, reference=True))
             for row, score in reference
         ]  # fmt: skip

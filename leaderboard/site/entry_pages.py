@@ -14,7 +14,7 @@ from kernelgym._version import __version__
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import Speedup
 from kernelgym.leaderboard.board import Board
-from kernelgym.leaderboard.entry import Entry, EntryInfo, TaskResult
+from kernelgym.leaderboard.entry import Entry, TaskResult
 from kernelgym.leaderboard.loading import VERDICTS_FILE, task_folder
 from kernelgym.leaderboard.resampling import Estimate
 from kernelgym.leaderboard.scores import SetScores, TaskScore, score_entry
@@ -101,7 +101,7 @@ def score_document(score: SetScores, *, reference: bool = False) -> dict[str, An
     """A score for JSON: each figure with its interval, or null; speedups alone for PyTorch."""
     figures: dict[str, Any] = {"tasks": score.tasks}
     if not reference:
-        figures["rejected"] = score.rejected
+        figures |= {"attempted": score.attempted, "rejected": score.rejected}
     for figure in FIGURES:
         if reference and not figure.is_speedup:
             continue
@@ -129,7 +129,7 @@ def _overview(view: EntryView) -> str:
         version=__version__,
         board=board,
         entry=view,
-        facts=_facts(view.info),
+        facts=_facts(view),
         figures=FIGURES,
         scopes=[(scope, scope.of(view.scores)) for scope in scopes_of(board)],
         plots=drawn,
@@ -166,7 +166,8 @@ def start_of(task: str, size: str) -> str:
     return Workspace.initial(catalogue.get(task), size).files[MAIN_FILE]
 
 
-def _facts(info: EntryInfo) -> list[tuple[str, str]]:
+def _facts(view: EntryView) -> list[tuple[str, str]]:
+    info, score = view.info, view.scores.raw["all"]
     used = info.budget
     model = info.model + (f" ({info.model_date})" if info.model_date else "")
     pairs = [
@@ -174,6 +175,7 @@ def _facts(info: EntryInfo) -> list[tuple[str, str]]:
         ("Model", model),
         ("Harness", info.harness),
         ("Licence", info.licence),
+        ("Tasks with a verdict", f"{score.attempted} of {score.tasks}"),
         ("Submitted", str(info.submitted or "")),
         ("Verdicts", f"{used.verdicts:,}" if used.verdicts is not None else ""),
         ("Verdicts a task", f"at most {used.verdicts_per_task}" if used.verdicts_per_task else ""),

@@ -281,9 +281,18 @@ def test_pytorch_has_rows_without_a_rank(tmp_path, assert_whole, parse, store):
     assert eager["scores"]["geomean_all_compile"]["value"] == pytest.approx(0.5)
     assert "correct" not in eager["scores"]  # it has no verdict that could have been another
     rows = list(csv.DictReader(io.StringIO((site / BOARD / "index.csv").read_text())))
-    assert [(row["entry"], row["rank"], row["status"]) for row in rows] == [
-        ("a", "", "unverified"), ("eager", "", "reference"), ("compile", "", "reference"),
-    ]  # fmt: skip
+    assert [(row["entry"], row["rank"], row["status"], row["attempted"]) for row in rows] == [
+        ("a", "", "unverified", "2"),
+        ("eager", "", "reference", "1"),
+        ("compile", "", "reference", "1"),
+    ]
+
+
+def test_an_entry_says_how_many_tasks_it_was_judged_on(made, parse):
+    assert "judged on 3 of 50 tasks" in parse(made / "site" / MODELLED / "index.html").text
+    entry = parse(made / "site" / MODELLED / "entries" / "on-a-laptop" / "index.html").text
+    assert "3 of 50" in entry
+    assert "judged on" not in parse(made / "site" / BOARD / "index.html").text
 
 
 def test_new_baselines_change_their_board_alone(tmp_path, store):
