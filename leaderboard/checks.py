@@ -67,7 +67,10 @@ class Fingerprints:
 
 
 def check_all(chosen: Sequence[Path], root: Path) -> tuple[Problem, ...]:
-    """Checks some entries, by themselves and against all those below `root`."""
+    """Checks some entries, by themselves and against all those below `root`.
+
+    Where there are several, each problem says of which entry it is.
+    """
     problems: list[Problem] = []
     known: dict[Path, Fingerprints] = {}
     wanted = {folder.resolve() for folder in chosen}
@@ -77,11 +80,16 @@ def check_all(chosen: Sequence[Path], root: Path) -> tuple[Problem, ...]:
             entry = load_entry(folder)
         except RecordError as error:
             if own:
-                problems.append(Problem("record", str(folder), str(error)))
+                # The message names the file, which lies in the folder.
+                said = str(error).removeprefix(f"{folder}: ").removeprefix(f"{folder}/")
+                problems.append(Problem("record", str(folder), said))
             continue
         known[folder.resolve()] = fingerprints(entry)
         if own:
-            problems.extend(check_entry(entry))
+            of = f"{entry.id}: " if len(wanted) > 1 else ""
+            problems.extend(
+                dataclasses.replace(one, where=of + one.where) for one in check_entry(entry)
+            )
     for folder in wanted & known.keys():
         problems.extend(copies(known[folder], known.values()))
     return tuple(sorted(problems, key=str))
