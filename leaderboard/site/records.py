@@ -217,10 +217,12 @@ class BoardView:
 
 @functools.cache
 def scopes_of(board: Board) -> Mapping[Scope, int]:
-    """The parts that a board is scored in, with their numbers of tasks."""
+    """The parts that a board's pages show, with their numbers of tasks; of one level, no levels."""
     clean = clean_tasks(board.tasks, board.protocol)
     found = {}
     for scope in SCOPES:
+        if scope.part != "all" and board.task_set != "kernelbench":
+            continue
         tasks = clean if scope.clean else board.tasks
         count = sum(scope.part in ("all", task.partition("/")[0]) for task in tasks)
         if count:

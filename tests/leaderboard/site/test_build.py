@@ -19,8 +19,11 @@ from kernelgym.errors import RecordError, UsageError
 from kernelgym.judge.baseline_store import BaselineRecord, Setting
 from kernelgym.judge.verdict import Speedup
 from kernelgym.leaderboard import reference_rows, synthetic
+from kernelgym.leaderboard.checks import check_all
+from kernelgym.leaderboard.loading import entry_folders
 from kernelgym.leaderboard.reference_rows import stored_boards
 from kernelgym.leaderboard.site import build_site, serve_site
+from kernelgym.leaderboard.site.records import Scope, scopes_of
 
 LEVEL3 = dataclasses.replace(synthetic.BOARD, task_set="level3")
 BOARD = "boards/nvidia-h200--audited--strict--default--level3-full--10"
@@ -81,10 +84,17 @@ def changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
 def test_all_pages_hang_together(made, assert_whole):
     assert_whole(made / "site")
     names = times(made / "site")
-    for page in ("index", f"{BOARD}/index", f"{BOARD}/clean-l3", f"{BOARD}/tasks/L3-009",
+    for page in ("index", f"{BOARD}/index", f"{BOARD}/clean", f"{BOARD}/tasks/L3-009",
                  f"{BOARD}/entries/quick/index", "reported/index"):  # fmt: skip
         assert {f"{page}.html", f"{page}.json", f"{page}.csv"} <= names.keys()
     assert f"{BOARD}/entries/quick/L3-009.html" in names
+
+
+def test_a_board_of_all_levels_has_a_page_for_each():
+    slugs = [scope.slug for scope in scopes_of(synthetic.BOARD)]
+    assert slugs == ["index", "l1", "l2", "l3", "clean", "clean-l1", "clean-l2", "clean-l3"]
+    assert scopes_of(synthetic.BOARD)[Scope("L3", False)] == 50
+    assert [scope.slug for scope in scopes_of(LEVEL3)] == ["index", "clean"]
 
 
 def test_nothing_is_loaded_from_elsewhere(made, parse):
@@ -108,7 +118,8 @@ def test_ranks_leave_out_who_is_not_verified(made):
         one["entry"]: (one["rank"], one["rank_with_unverified"]) for one in document["entries"]
     }
     assert ranks == {"quick": (1, 1), "hasty": (None, 2), "slow": (2, 3)}
-    rows = list(csv.DictReader(io.StringIO((made / "site" / BOARD / "index.csv").read_text())))
+    table = csv.DictReader(io.StringIO((made / "site" / BOARD / "index.csv").read_text()))
+    rows = [row for row in table if row["status"] != "reference"]
     assert [row["entry"] for row in rows] == ["quick", "hasty", "slow"]
     assert [row["rank"] for row in rows] == ["1", "", "2"]
     scores = document["entries"][0]["scores"]["geomean_all_eager"]
@@ -314,6 +325,7 @@ def test_a_modelled_board_has_modelled_rows_of_pytorch(made):
 
 
 def test_the_committed_entries_make_a_site(tmp_path, assert_whole):
+    assert check_all(entry_folders(COMMITTED), COMMITTED) == ()
     build_site(COMMITTED, tmp_path / "site", jobs=1)
     assert_whole(tmp_path / "site")
 
