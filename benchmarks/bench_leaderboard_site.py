@@ -1,15 +1,17 @@
 """How long the pages of 500 entries of 250 tasks take, and those of one more after that.
 
 `pytest benchmarks/bench_leaderboard_site.py` measures two entries; `python -m
-benchmarks.bench_leaderboard_site` all of it, with the peak memory, as one line of JSON. There, 25 made-up
+benchmarks.bench_leaderboard_site` all of it, with the peak memory, as JSON (also to `--out FILE`). There, 25 made-up
 entries stand under 20 names each: pages are made from each one anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
+import platform
 import resource
 import shutil
 import tempfile
@@ -64,8 +66,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=ENTRIES)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    told: dict[str, object] = {"entries": asked.entries, "jobs": asked.jobs, "cpus": os.cpu_count()}
+    told: dict[str, object] = {
+        "command": "python -m benchmarks.bench_leaderboard_site",
+        "date": datetime.date.today().isoformat(),
+        "entries": asked.entries,
+        "tasks": len(synthetic.BOARD.tasks),
+        "jobs": asked.jobs,
+        "hardware": {"cpus": os.cpu_count(), "machine": platform.platform()},
+        "load_before": os.getloadavg()[0],
+    }
     with tempfile.TemporaryDirectory() as scratch:
         root, site = Path(scratch) / "entries", Path(scratch) / "site"
         write_entries(root, asked.entries)
@@ -82,7 +93,11 @@ def main() -> None:
         "main": own.ru_maxrss // 1024,
         "largest_worker": children.ru_maxrss // 1024,
     }
-    print(json.dumps(told))
+    told["load_after"] = os.getloadavg()[0]
+    text = json.dumps(told, indent=1)
+    print(text)
+    if asked.out:
+        asked.out.write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import RecordError
+from kernelgym.judge.defences import OFF, is_complete
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import Measurement, Speedup, Timing, Verdict
 from kernelgym.leaderboard.board import Board
@@ -26,7 +27,6 @@ __all__ = ["Fingerprints", "Problem", "check_all", "check_entry", "copies", "fin
 _CONFINED = ("standard", "hardened")
 # Either of a pair will do: which one there is depends on the kernel.
 _REQUIRED = (("no_new_privileges",), ("rlimits",), ("landlock", "mountns"), ("no_network",))
-_SWITCHED_OFF = "off:"
 _LEAST_DRAWS = JudgeConfig().draws
 _RATIO_TOLERANCE = 0.05
 _COPIED = 0.9
@@ -67,7 +67,10 @@ class Fingerprints:
 
 
 def check_all(chosen: Sequence[Path], root: Path) -> tuple[Problem, ...]:
-    """Checks some entries, by themselves and against all those below `root`."""
+    """Checks some entries, by themselves and against all those below `root`.
+
+    Where there are several, each problem says of which entry it is.
+    """
     problems: list[Problem] = []
     known: dict[Path, Fingerprints] = {}
     wanted = {folder.resolve() for folder in chosen}
@@ -77,11 +80,16 @@ def check_all(chosen: Sequence[Path], root: Path) -> tuple[Problem, ...]:
             entry = load_entry(folder)
         except RecordError as error:
             if own:
-                problems.append(Problem("record", str(folder), str(error)))
+                # The message names the file, which lies in the folder.
+                said = str(error).removeprefix(f"{folder}: ").removeprefix(f"{folder}/")
+                problems.append(Problem("record", str(folder), said))
             continue
         known[folder.resolve()] = fingerprints(entry)
         if own:
-            problems.extend(check_entry(entry))
+            of = f"{entry.id}: " if len(wanted) > 1 else ""
+            problems.extend(
+                dataclasses.replace(one, where=of + one.where) for one in check_entry(entry)
+            )
     for folder in wanted & known.keys():
         problems.extend(copies(known[folder], known.values()))
     return tuple(sorted(problems, key=str))
@@ -184,10 +192,10 @@ def _provenance(verdict: Verdict, board: Board) -> Iterator[Problem]:
     if not board.modelled and made.protection not in _CONFINED:
         message = f"expected protection standard or hardened, got {made.protection or 'none'}"
         yield Problem("protection.level", verdict.task, message)
-    for name in made.protections:
-        if name.startswith(_SWITCHED_OFF):
-            message = f"expected all defences, got {name}"
-            yield Problem("protection.off", verdict.task, message)
+    if not is_complete(made.protections):
+        off = ", ".join(name for name in made.protections if name.startswith(OFF))
+        message = f"expected a verdict with every defence in force, got {off}"
+        yield Problem("protection.off", verdict.task, message)
     if verdict.correct and made.protection in _CONFINED:
         for names in _REQUIRED:
             if not set(names) & set(made.protections):

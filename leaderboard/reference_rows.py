@@ -2,6 +2,7 @@
 
 On a measured board they come from the store of baselines, on a modelled one from the times that its
 entries' verdicts were held against. They are no entries: nobody submitted them, and they take no rank.
+A row is scored over the tasks whose time is known; it has no verdicts that could have failed.
 """
 
 from __future__ import annotations
@@ -9,14 +10,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from kernelgym.judge.baseline_store import BaselineRecord, shipped
+from kernelgym.judge.baseline_store import BaselineRecord, shipped, shipped_devices
 from kernelgym.judge.verdict import Measurement, Outcome, Speedup
-from kernelgym.leaderboard.board import Board
-from kernelgym.leaderboard.entry import Entry
+from kernelgym.leaderboard.board import Board, Budget
 from kernelgym.leaderboard.scores import EntryScores, score_tasks
 from kernelgym.scores import TaskScore
 
-__all__ = ["KINDS", "ReferenceRow", "modelled_rows", "rows_of_records", "stored_rows"]
+__all__ = [
+    "KINDS",
+    "ReferenceRow",
+    "modelled_rows",
+    "rows_of_records",
+    "stored_boards",
+    "stored_rows",
+]
 
 KINDS = {"eager": "PyTorch eager", "compile": "torch.compile"}
 """What has a row, and how it is called there."""
@@ -32,7 +39,8 @@ class ReferenceRow:
         kind: `"eager"` or `"compile"`.
         name: What the table shows.
         source: `"measured"` or `"modelled"`.
-        scores: As an entry's; a task without a known time has no verdict.
+        scores: As an entry's, but over the tasks whose time is known: a set's `tasks` is their
+            number, and a set without any is missing.
         versions: (name, version) pairs of what measured it.
     """
 
@@ -41,6 +49,18 @@ class ReferenceRow:
     source: str
     scores: EntryScores
     versions: tuple[tuple[str, str], ...] = ()
+
+
+def stored_boards() -> tuple[Board, ...]:
+    """For each card that baselines come with: the board of all tasks that a run enters by default.
+
+    Raises:
+        RecordError: The store's file is broken.
+    """
+    return tuple(
+        Board(device, "audited", "strict", "default", "kernelbench", "full", Budget.TEN)
+        for device in shipped_devices()
+    )
 
 
 def stored_rows(board: Board) -> tuple[ReferenceRow, ...]:
@@ -87,20 +107,19 @@ def rows_of_records(board: Board, records: Iterable[BaselineRecord]) -> tuple[Re
     return _rows(board, times, ratios, "measured", versions)
 
 
-def modelled_rows(board: Board, entries: Iterable[Entry]) -> tuple[ReferenceRow, ...]:
+def modelled_rows(board: Board, entries: Iterable[EntryScores]) -> tuple[ReferenceRow, ...]:
     """The rows of a modelled board, over the tasks that its entries have a correct solution of."""
     times: dict[str, dict[str, Measurement]] = {}
     ratios: dict[str, Speedup | None] = {}
-    for entry in entries:
-        for result in entry.results:
-            timing = result.verdict.timing
-            if timing is None or timing.eager is None:
+    for scores in entries:
+        for task in scores.tasks:
+            if task.seconds is None or task.eager is None or task.task in times:
                 continue
-            times.setdefault(result.task, {})["eager"] = timing.eager
-            if timing.compile is not None:
-                times[result.task]["compile"] = timing.compile
-                ratio = timing.compile.median / timing.eager.median
-                ratios[result.task] = Speedup(ratio, ratio, ratio)
+            kinds = times[task.task] = {"eager": _times(task.seconds, task.eager)}
+            if task.compile is not None:
+                kinds["compile"] = _times(task.seconds, task.compile)
+                ratio = task.compile.value / task.eager.value
+                ratios[task.task] = Speedup(ratio, ratio, ratio)
     return _rows(board, times, ratios, "modelled", ()) if times else ()
 
 
@@ -114,7 +133,10 @@ def _rows(
     rows = []
     for kind, name in KINDS.items():
         tasks = [_task(task, kind, times.get(task, {}), ratios.get(task)) for task in board.tasks]
-        rows.append(ReferenceRow(kind, name, source, score_tasks(tasks, board), versions))
+        known = [task for task in tasks if task.outcome is not None]
+        if known:
+            scores = dataclasses.replace(score_tasks(known, board), tasks=tuple(tasks))
+            rows.append(ReferenceRow(kind, name, source, scores, versions))
     return tuple(rows)
 
 
@@ -136,6 +158,12 @@ def _task(
 
 def _mode(kinds: Mapping[str, BaselineRecord]) -> str:
     return next(iter(kinds.values())).mode
+
+
+def _times(seconds: Measurement, speedup: Speedup) -> Measurement:
+    """The time of what a modelled time was held against: both are exact."""
+    time = seconds.median * speedup.value
+    return Measurement(time, time, time, seconds.batches, seconds.source)
 
 
 def _measurement(record: BaselineRecord) -> Measurement:

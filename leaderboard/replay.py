@@ -11,6 +11,7 @@ from typing import TypeAlias
 from kernelgym._version import __version__
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import EnvironmentFault, UsageError
+from kernelgym.judge.defences import is_complete
 from kernelgym.judge.verdict import Speedup, Verdict
 from kernelgym.judging import SupportsEvaluate, evaluate_batch
 from kernelgym.leaderboard.entry import TaskResult
@@ -87,7 +88,7 @@ def replay(
         The new verdicts, and a line for each difference: none when all agree.
 
     Raises:
-        UsageError: This machine has another device.
+        UsageError: This machine has another device, or the judge has a defence off.
         EnvironmentFault: A solution could not be judged: neither agreement nor difference.
     """
     jobs = [(result.task, Workspace(result.sources)) for result in results]
@@ -97,6 +98,11 @@ def replay(
             raise UsageError(
                 f"expected a machine with {device} to judge again on, got "
                 f"{verdict.provenance.device}"
+            )
+        if not is_complete(verdict.provenance.protections):
+            raise UsageError(
+                "expected a judge with every defence in force to judge again with, got "
+                f"{', '.join(verdict.provenance.protections)}"
             )
     verdicts += judge_all(judge, jobs[1:], lambda done, _: progress(1 + done, len(jobs)))
     found = [

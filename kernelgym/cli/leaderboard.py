@@ -165,8 +165,13 @@ def check(
     found = check_all(chosen, entries)
     for line in found:
         plain(str(line))
-    plain(f"{len(chosen)} entries, {len(found)} problems")
+    of, problems = _count(len(chosen), "entry", "entries"), _count(len(found), "problem")
+    plain(f"{of}, {problems}")
     finish(Exit.NO if found else Exit.CORRECT)
+
+
+def _count(number: int, one: str, more: str = "") -> str:
+    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _date(text: str) -> datetime.date | None:
@@ -190,9 +195,15 @@ def _say_what_next(entry: Entry) -> None:
     plain(f"{entry.folder}: an entry on the board {entry.board.title}; {judged}")
     for result in entry.rejected:
         plain(f"rejected, and shown as such: {result.task} ({result.verdict.reason})")
+    if entry.board.modelled:
+        plain(
+            "Its times are modelled, as no GPU judged it: it competes on the emulator's board alone."
+        )
+    if entry.board.budget.limit is None:
+        plain("It competes under an open budget: --verdicts-per-task says what it took.")
     branch = f"entry-{entry.folder.name}"
     plain(
-        "To open the pull request:\n"
+        "To open the pull request, from your fork:\n"
         f"  git switch -c {branch}\n"
         f"  git add {entry.folder}\n"
         f'  git commit -m "Add {entry.folder.name} to the leaderboard"\n'

@@ -239,6 +239,23 @@ def shipped(device: str) -> list[BaselineRecord]:
     return _decode(file.read_bytes(), name) if file.is_file() else []
 
 
+def shipped_devices() -> tuple[str, ...]:
+    """The cards that records come with kernelgym of, as verdicts name them.
+
+    Raises:
+        RecordError: A file is not one of the store's.
+    """
+    folder = importlib.resources.files("kernelgym.judge") / "data" / "baselines"
+    files = folder.iterdir() if folder.is_dir() else ()
+    found = {
+        record.setting.device
+        for file in files
+        if file.name.endswith(".jsonl")
+        for record in _decode(file.read_bytes(), file.name)
+    }
+    return tuple(sorted(found))
+
+
 def read_records(path: str | os.PathLike[str]) -> list[BaselineRecord]:
     """Reads a file of the store. A last line that was cut off by a kill is left out.
 

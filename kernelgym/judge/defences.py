@@ -12,9 +12,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-__all__ = ["ALL_DEFENCES", "Defences", "is_complete"]
+__all__ = ["ALL_DEFENCES", "OFF", "Defences", "is_complete"]
 
-_OFF = "off:"
+OFF = "off:"
+"""What the name of a defence follows in `provenance.protections`, where it was off."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Defences:
 
     def missing(self) -> tuple[str, ...]:
         """Those that are off, as `provenance.protections` states them: `"off:poison"`."""
-        return tuple(_OFF + name for name in self.names() if not getattr(self, name))
+        return tuple(OFF + name for name in self.names() if not getattr(self, name))
 
 
 ALL_DEFENCES = Defences()
@@ -99,4 +100,4 @@ ALL_DEFENCES = Defences()
 
 def is_complete(protections: Iterable[str]) -> bool:
     """Whether a verdict with these protections was reached with every defence in force."""
-    return not any(name.startswith(_OFF) for name in protections)
+    return not any(name.startswith(OFF) for name in protections)

@@ -16,7 +16,8 @@ from kernelgym.judge.verdict import Speedup
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import Status
 from kernelgym.leaderboard.loading import SOLUTIONS, task_folder
-from kernelgym.leaderboard.scores import TaskScore
+from kernelgym.leaderboard.reference_rows import ReferenceRow
+from kernelgym.leaderboard.scores import SetScores, TaskScore
 from kernelgym.leaderboard.site.entry_pages import (
     figure_cells,
     figure_columns,
@@ -43,7 +44,7 @@ _GROUPS = (
      "measurements, and never stand beside any."),
 )  # fmt: skip
 _ENTRY_COLUMNS = ("rank", "rank_with_unverified", "entry", "name", "authors", "status", "submitted",
-                  "tasks", "rejected")  # fmt: skip
+                  "tasks", "attempted", "rejected")  # fmt: skip
 _TASK_COLUMNS = ("entry", "name", "status", "outcome", "reason", "seconds", "speedup_eager",
                  "speedup_eager_low", "speedup_eager_high", "speedup_compile",
                  "light_fraction")  # fmt: skip
@@ -111,20 +112,28 @@ def index_pages(boards: Sequence[BoardView]) -> dict[str, str]:
 def board_pages(view: BoardView) -> dict[str, str]:
     """The pages of a board, one for each part of its tasks, by path."""
     pages: dict[str, str] = {}
-    scopes = scopes_of(next(iter(view.entries.values())).scores)
-    for scope in scopes:
+    for scope in scopes_of(view.board):
         stem = f"boards/{view.board.slug}/{scope.slug}"
         rows = [
-            (view.entries[slug], *view.ranks[scope.slug][slug]) for slug in view.order[scope.slug]
+            (view.entries[slug], *view.ranks[scope.slug][slug])
+            for slug in view.order.get(scope.slug, ())
         ]
-        pages[f"{stem}.html"] = _board_page(view, scope, scopes, rows)
-        pages[f"{stem}.json"] = json_text(_board_document(view.board, scope, rows))
-        table = (
+        reference = _reference(view, scope)
+        pages[f"{stem}.html"] = _board_page(view, scope, rows, reference)
+        pages[f"{stem}.json"] = json_text(_board_document(view.board, scope, rows, reference))
+        table = [
             (rank, of_all, entry.slug, entry.info.name, entry.authors, entry.status.value,
              str(entry.info.submitted or ""), scope.of(entry.scores).tasks,
-             scope.of(entry.scores).rejected, *figure_cells(scope.of(entry.scores)))
+             scope.of(entry.scores).attempted, scope.of(entry.scores).rejected,
+             *figure_cells(scope.of(entry.scores)))
             for entry, rank, of_all in rows
-        )  # fmt: skip
+        ]  # fmt: skip
+        table += [
+            (None, None, row.kind, row.name, "", "reference", "", scopes_of(view.board)[scope],
+             score.tasks, 0,
+             *figure_cells(score, reference=True))
+            for row, score in reference
+        ]  # fmt: skip
         pages[f"{stem}.csv"] = csv_text((*_ENTRY_COLUMNS, *figure_columns()), table)
     return pages
 
@@ -171,8 +180,8 @@ def task_pages(page: TaskPage) -> dict[str, str]:
 
 
 def _listed(view: BoardView) -> dict[str, Any]:
-    ranks = view.ranks["index"]
-    ranked = [slug for slug in view.order["index"] if ranks[slug][0] is not None]
+    ranks = view.ranks.get("index", {})
+    ranked = [slug for slug in view.order.get("index", ()) if ranks[slug][0] is not None]
     leader = view.entries[ranked[0]] if ranked else None
     return {
         "board": view.board,
@@ -185,12 +194,13 @@ def _listed(view: BoardView) -> dict[str, Any]:
 def _board_page(
     view: BoardView,
     scope: Scope,
-    scopes: Sequence[Scope],
     rows: Sequence[tuple[EntryView, int | None, int | None]],
+    reference: Sequence[tuple[ReferenceRow, SetScores]],
 ) -> str:
-    board = view.board
+    board, scopes = view.board, scopes_of(view.board)
     shown = [figure for figure in FIGURES if figure.on_board]
-    means = [m for entry, _, _ in rows if (m := FIGURES[0].of(scope.of(entry.scores))) is not None]
+    scores = [*(scope.of(entry.scores) for entry, _, _ in rows), *(one for _, one in reference)]
+    means = [mean for score in scores if (mean := FIGURES[0].of(score)) is not None]
     low = min([0.8, *(mean.low for mean in means)])
     high = max([1.5, *(mean.high for mean in means)])
     facts = [
@@ -210,8 +220,9 @@ def _board_page(
         scope=scope,
         parts=[other for other in scopes if other.clean is scope.clean],
         kinds=[other for other in scopes if other.part == scope.part],
-        tasks=scope.of(rows[0][0].scores).tasks,
+        tasks=scopes[scope],
         rows=[(entry, scope.of(entry.scores), rank, of_all) for entry, rank, of_all in rows],
+        reference=reference,
         figures=shown,
         more=[figure for figure in FIGURES if not figure.on_board],
         axis=(low, high),
@@ -232,8 +243,20 @@ def _solved(view: BoardView) -> list[tuple[str, str, int, int]]:
     return found
 
 
+def _reference(view: BoardView, scope: Scope) -> list[tuple[ReferenceRow, SetScores]]:
+    """PyTorch's own rows, as far as a time of theirs is known in this part."""
+    return [
+        (row, scope.of(row.scores))
+        for row in view.reference
+        if scope.part in (row.scores.clean if scope.clean else row.scores.raw)
+    ]
+
+
 def _board_document(
-    board: Board, scope: Scope, rows: Sequence[tuple[EntryView, int | None, int | None]]
+    board: Board,
+    scope: Scope,
+    rows: Sequence[tuple[EntryView, int | None, int | None]],
+    reference: Sequence[tuple[ReferenceRow, SetScores]],
 ) -> Mapping[str, Any]:
     return {
         "board": board.slug,
@@ -252,6 +275,17 @@ def _board_document(
                 "scores": score_document(scope.of(entry.scores)),
             }
             for entry, rank, of_all in rows
+        ],
+        "reference": [
+            {
+                "kind": row.kind,
+                "name": row.name,
+                "source": row.source,
+                "coverage": {"tasks": score.tasks, "of": scopes_of(board)[scope]},
+                "versions": dict(row.versions),
+                "scores": score_document(score, reference=True),
+            }
+            for row, score in reference
         ],
     }
 

@@ -19,6 +19,7 @@ from kernelgym.errors import RecordError
 from kernelgym.leaderboard.checks import check_entry
 from kernelgym.leaderboard.loading import entry_folders, load_entry
 from kernelgym.leaderboard.ranking import rank
+from kernelgym.leaderboard.reference_rows import modelled_rows, stored_boards, stored_rows
 from kernelgym.leaderboard.reported import load_reported
 from kernelgym.leaderboard.site.board_pages import (
     TaskPage,
@@ -181,23 +182,33 @@ def _stats(folder: str | os.PathLike[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _boards(views: Iterable[EntryView]) -> list[BoardView]:
+    """Every board with entries; and one of PyTorch alone for a card that has none, but times."""
     by_board: dict[str, list[EntryView]] = {}
     for view in views:
         by_board.setdefault(view.info.board.slug, []).append(view)
-    return [_ranked(entries) for _, entries in sorted(by_board.items())]
+    boards = [_ranked(entries) for entries in by_board.values()]
+    entered = {view.board.device for view in boards}
+    for board in stored_boards():
+        if board.device not in entered:
+            boards.append(BoardView(board, {}, {}, {}, stored_rows(board)))
+    return sorted(boards, key=lambda view: view.board.slug)
 
 
 def _ranked(entries: Sequence[EntryView]) -> BoardView:
-    score = FIGURES[0].of
+    score, board = FIGURES[0].of, entries[0].info.board
     order: dict[str, tuple[str, ...]] = {}
     ranks: dict[str, dict[str, tuple[int | None, int | None]]] = {}
-    for scope in scopes_of(entries[0].scores):
+    for scope in scopes_of(board):
         by_scope = functools.partial(lambda scope, entry: score(scope.of(entry.scores)), scope)
         verified = rank(entries, by_scope, lambda entry: entry.verified)
         of_all = {one.row.slug: one.place for one in rank(entries, by_scope)}
         order[scope.slug] = tuple(one.row.slug for one in verified)
         ranks[scope.slug] = {one.row.slug: (one.place, of_all[one.row.slug]) for one in verified}
-    return BoardView(entries[0].info.board, {entry.slug: entry for entry in entries}, order, ranks)
+    if board.modelled:
+        reference = modelled_rows(board, (entry.scores for entry in entries))
+    else:
+        reference = stored_rows(board)
+    return BoardView(board, {entry.slug: entry for entry in entries}, order, ranks, reference)
 
 
 def _write_gathered(
@@ -211,9 +222,8 @@ def _write_gathered(
     stale: list[tuple[str, str, TaskPage]] = []
     for view in boards:
         slug = view.board.slug
-        _unit(
-            output, f"board:{slug}", _hash(_contents([view])), functools.partial(board_pages, view)
-        )
+        inputs = _hash((_contents([view]), view.reference))
+        _unit(output, f"board:{slug}", inputs, functools.partial(board_pages, view))
         for page in _task_pages(view, entries / slug):
             unit = f"task:{slug}/{page.task}"
             shown = view.entries[page.best.slug].content if page.best else ""
@@ -260,11 +270,10 @@ def _task_pages(view: BoardView, folder: Path) -> Iterator[TaskPage]:
             yield TaskPage(view.board, task, tuple(rows), best, source, task in clean)
 
 
-def _contents(boards: Iterable[BoardView]) -> list[tuple[str, str, str]]:
+def _contents(boards: Iterable[BoardView]) -> list[tuple[str, list[tuple[str, str]]]]:
     return [
-        (view.board.slug, entry.slug, entry.content)
+        (view.board.slug, [(entry.slug, entry.content) for entry in view.entries.values()])
         for view in boards
-        for entry in view.entries.values()
     ]
 
 

@@ -14,7 +14,7 @@ from kernelgym._version import __version__
 from kernelgym.judge.reasons import REASONS
 from kernelgym.judge.verdict import Speedup
 from kernelgym.leaderboard.board import Board
-from kernelgym.leaderboard.entry import Entry, EntryInfo, TaskResult
+from kernelgym.leaderboard.entry import Entry, TaskResult
 from kernelgym.leaderboard.loading import VERDICTS_FILE, task_folder
 from kernelgym.leaderboard.resampling import Estimate
 from kernelgym.leaderboard.scores import SetScores, TaskScore, score_entry
@@ -89,18 +89,22 @@ def figure_columns() -> list[str]:
     return [f"{figure.key}{end}" for figure in FIGURES for end in ("", "_low", "_high")]
 
 
-def figure_cells(score: SetScores) -> list[Cell]:
-    """The cells to those columns; None for what is not known."""
+def figure_cells(score: SetScores, *, reference: bool = False) -> list[Cell]:
+    """The cells to those columns; None for what is not known, or means nothing for PyTorch."""
     cells: list[Cell] = []
     for figure in FIGURES:
-        cells.extend(_ends(figure.of(score)))
+        cells.extend(_ends(None if reference and not figure.is_speedup else figure.of(score)))
     return cells
 
 
-def score_document(score: SetScores) -> dict[str, Any]:
-    """A score for JSON: each figure with its interval, or null."""
-    figures: dict[str, Any] = {"tasks": score.tasks, "rejected": score.rejected}
+def score_document(score: SetScores, *, reference: bool = False) -> dict[str, Any]:
+    """A score for JSON: each figure with its interval, or null; speedups alone for PyTorch."""
+    figures: dict[str, Any] = {"tasks": score.tasks}
+    if not reference:
+        figures |= {"attempted": score.attempted, "rejected": score.rejected}
     for figure in FIGURES:
+        if reference and not figure.is_speedup:
+            continue
         value = figure.of(score)
         figures[figure.key] = None if value is None else msgspec.to_builtins(value)
     return figures
@@ -125,9 +129,9 @@ def _overview(view: EntryView) -> str:
         version=__version__,
         board=board,
         entry=view,
-        facts=_facts(view.info),
+        facts=_facts(view),
         figures=FIGURES,
-        scopes=[(scope, scope.of(view.scores)) for scope in scopes_of(view.scores)],
+        scopes=[(scope, scope.of(view.scores)) for scope in scopes_of(board)],
         plots=drawn,
         rows=rows,
         outcomes=sorted({row.outcome.value for row in rows if row.outcome is not None}),
@@ -162,7 +166,8 @@ def start_of(task: str, size: str) -> str:
     return Workspace.initial(catalogue.get(task), size).files[MAIN_FILE]
 
 
-def _facts(info: EntryInfo) -> list[tuple[str, str]]:
+def _facts(view: EntryView) -> list[tuple[str, str]]:
+    info, score = view.info, view.scores.raw["all"]
     used = info.budget
     model = info.model + (f" ({info.model_date})" if info.model_date else "")
     pairs = [
@@ -170,6 +175,7 @@ def _facts(info: EntryInfo) -> list[tuple[str, str]]:
         ("Model", model),
         ("Harness", info.harness),
         ("Licence", info.licence),
+        ("Tasks with a verdict", f"{score.attempted} of {score.tasks}"),
         ("Submitted", str(info.submitted or "")),
         ("Verdicts", f"{used.verdicts:,}" if used.verdicts is not None else ""),
         ("Verdicts a task", f"at most {used.verdicts_per_task}" if used.verdicts_per_task else ""),
@@ -189,7 +195,8 @@ def _document(view: EntryView) -> dict[str, Any]:
         "stamp": view.stamp,
         "content": view.content,
         "scores": {
-            scope.slug: score_document(scope.of(view.scores)) for scope in scopes_of(view.scores)
+            scope.slug: score_document(scope.of(view.scores))
+            for scope in scopes_of(view.info.board)
         },
         "tasks": [dict(zip(_TASK_COLUMNS, _cells(row), strict=True)) for row in view.scores.tasks],
     }

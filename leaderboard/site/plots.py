@@ -93,7 +93,7 @@ def distribution(rows: Sequence[TaskScore]) -> Plot:
     ticks = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
     parts = [frame(x, y, ticks, "times as fast as eager", "tasks")]
     table = [("no correct solution", str(failed))]
-    parts.append(text((x(x.low) + x(edges[0] / 2)) / 2, y.start + 18, "failed", "tick", "middle"))
+    parts.append(text((x(x.low) + x(edges[0] / 2)) / 2, y.start + 18, "none", "tick", "middle"))
     parts.append(
         _bar(x(x.low) + 3, x(edges[0] / 2) - 1, y, failed, "failed", f"not correct: {failed}")
     )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import EntryInfo, Status
+from kernelgym.leaderboard.reference_rows import ReferenceRow
 from kernelgym.leaderboard.resampling import Estimate
 from kernelgym.leaderboard.scores import AT_LIGHT, BaselineScores, EntryScores, SetScores
+from kernelgym.scores import clean_tasks
 
 __all__ = ["FIGURES", "SCOPES", "BoardView", "EntryView", "Figure", "Scope", "scopes_of"]
 
@@ -63,6 +66,7 @@ class Figure:
         label: What a reader calls it.
         help: What it says, in a sentence.
         is_ratio: Whether it is a ratio (shown as `1.52×`) rather than a share.
+        is_speedup: Whether it is about times, so that PyTorch itself has it too.
         on_board: Whether it has a column on a board's page; all have a row on an entry's.
         of: The figure of a score; None where it is not known.
     """
@@ -71,6 +75,7 @@ class Figure:
     label: str
     help: str
     is_ratio: bool
+    is_speedup: bool
     on_board: bool
     of: Callable[[SetScores], Estimate | None]
 
@@ -90,7 +95,7 @@ def _against(name: str, label: str, fast_on_board: tuple[float, ...]) -> tuple[F
             against: BaselineScores | None = getattr(score, name)
             return None if against is None else of(against)
 
-        return Figure(f"{key}_{name}", said, explained, is_ratio, on_board, of_set)
+        return Figure(f"{key}_{name}", said, explained, is_ratio, True, on_board, of_set)
 
     def fast(p: float) -> Figure:
         return figure(
@@ -139,22 +144,22 @@ def _against(name: str, label: str, fast_on_board: tuple[float, ...]) -> tuple[F
 FIGURES = (
     *_against("eager", "eager", (1.0, 2.0)),
     *_against("compile", "compile", ()),
-    Figure("correct", "Correct", "Share of tasks with a correct solution.", False, True,
+    Figure("correct", "Correct", "Share of tasks with a correct solution.", False, False, True,
            lambda score: score.correct),
     Figure("at_light", "At the limit",
            f"Share of tasks with a correct solution at {AT_LIGHT:.0%} of the speed of light or "
-           "above.", False, True, lambda score: score.at_light),
+           "above.", False, False, True, lambda score: score.at_light),
     Figure("light_fraction", "Of the speed of light",
-           "Mean share of what physics allows, over correct solutions.", False, False,
+           "Mean share of what physics allows, over correct solutions.", False, False, False,
            lambda score: score.light_fraction),
     Figure("own", "Own kernels", "Mean share of device time in the solution's own kernels, over "
-           "correct solutions.", False, False, lambda score: score.own),
+           "correct solutions.", False, False, False, lambda score: score.own),
     Figure("library", "Libraries", "Mean share of device time in libraries that the solution "
-           "calls.", False, False, lambda score: score.library),
+           "calls.", False, False, False, lambda score: score.library),
     Figure("memory_ratio", "Peak memory", "Geometric mean of peak memory over eager's, where "
-           "measured; less is better.", True, False, lambda score: score.memory_ratio),
+           "measured; less is better.", True, False, False, lambda score: score.memory_ratio),
     Figure("energy_ratio", "Energy", "Geometric mean of joules over eager's, where measured; less "
-           "is better.", True, False, lambda score: score.energy_ratio),
+           "is better.", True, False, False, lambda score: score.energy_ratio),
 )  # fmt: skip
 """Every figure of a score, in the order of the columns."""
 
@@ -192,7 +197,7 @@ class EntryView:
 
 @dataclasses.dataclass(frozen=True)
 class BoardView:
-    """A board with its entries.
+    """A board with its entries, or without any where only PyTorch's own times are known.
 
     Attributes:
         board: What its entries have in common.
@@ -200,16 +205,26 @@ class BoardView:
         order: Slug of a scope to the slugs of the entries, the highest score first.
         ranks: Slug of a scope to the ranks by slug of an entry: among the verified ones (None for
             another), and among all.
+        reference: PyTorch's own rows, which take no rank.
     """
 
     board: Board
     entries: Mapping[str, EntryView]
     order: Mapping[str, tuple[str, ...]]
     ranks: Mapping[str, Mapping[str, tuple[int | None, int | None]]]
+    reference: tuple[ReferenceRow, ...] = ()
 
 
-def scopes_of(scores: EntryScores) -> tuple[Scope, ...]:
-    """The parts that an entry is scored in."""
-    return tuple(
-        scope for scope in SCOPES if scope.part in (scores.clean if scope.clean else scores.raw)
-    )
+@functools.cache
+def scopes_of(board: Board) -> Mapping[Scope, int]:
+    """The parts that a board's pages show, with their numbers of tasks; of one level, no levels."""
+    clean = clean_tasks(board.tasks, board.protocol)
+    found = {}
+    for scope in SCOPES:
+        if scope.part != "all" and board.task_set != "kernelbench":
+            continue
+        tasks = clean if scope.clean else board.tasks
+        count = sum(scope.part in ("all", task.partition("/")[0]) for task in tasks)
+        if count:
+            found[scope] = count
+    return found

@@ -26,6 +26,7 @@ def environment() -> jinja2.Environment:
     made.filters.update(
         safe_url=safe_url,
         task_file=task_folder,
+        readable=_readable,
         ratio=ratio,
         share=share,
         span=span,
@@ -65,6 +66,11 @@ def share(value: float) -> str:
 def span(figure: Estimate | Speedup) -> str:
     """The interval of a ratio."""
     return f"{ratio(figure.low)}–{ratio(figure.high)}"
+
+
+def _readable(name: str) -> str:
+    """A task's name in words, so that a narrow column can break it."""
+    return " ".join(name.replace("_", " ").split())
 
 
 def _share_span(figure: Estimate | Speedup) -> str:

@@ -75,8 +75,19 @@ def test_check_lists_every_problem(call, fixtures, first):
     result = call("check", "--entries", fixtures)
     assert result.exit_code == 1
     assert result.output.startswith("record: ")
-    assert "2 entries, 1 problems" in result.output
+    assert "2 entries, 1 problem\n" in result.output
     assert call("check", "second-wind", "--entries", fixtures).exit_code == 0
+
+
+def test_check_says_whose_problem_it_is_where_there_are_several(call, fixtures, first):
+    environment = first / "environment.json"
+    environment.write_text(environment.read_text().replace('"draws": 5', '"draws": 1'))
+    changed = environment.read_text()
+    assert '"draws": 1' in changed
+    every = call("check", "--entries", fixtures)
+    alone = call("check", first, "--entries", fixtures)
+    assert f"rules.draws: {first.parent.name}/first-light: environment.json: " in every.output
+    assert "rules.draws: environment.json: " in alone.output
 
 
 def test_it_is_a_module_too():

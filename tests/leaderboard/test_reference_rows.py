@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from kernelgym.errors import RecordError
@@ -10,8 +12,14 @@ from kernelgym.judge.verdict import Speedup
 from kernelgym.leaderboard import synthetic
 from kernelgym.leaderboard.board import EMULATOR, Board, Budget
 from kernelgym.leaderboard.loading import load_entry
-from kernelgym.leaderboard.reference_rows import modelled_rows, rows_of_records, stored_rows
+from kernelgym.leaderboard.reference_rows import (
+    modelled_rows,
+    rows_of_records,
+    stored_boards,
+    stored_rows,
+)
 from kernelgym.leaderboard.reported import load_reported
+from kernelgym.leaderboard.scores import score_entry
 
 BOARD = synthetic.BOARD
 SETTING = Setting("NVIDIA H200", torch="2.11.0", driver="580.1")
@@ -59,8 +67,16 @@ def test_eager_and_compile_have_a_row_each():
     assert by_task(eager).keys() == {"L1/19", "L2/76"}
     assert by_task(compiled).keys() == {"L1/19"}
     assert by_task(compiled)["L1/19"].eager == Speedup(2.0, 1.6, 2.5)
-    assert compiled.scores.raw["all"].eager.geomean_all.value == pytest.approx(2 ** (1 / 250))
+    assert compiled.scores.raw["all"].eager.geomean_all.value == 2.0
     assert eager.scores.raw["all"].eager.geomean_all.value == 1.0
+    assert (eager.scores.raw["all"].tasks, compiled.scores.raw["all"].tasks) == (2, 1)
+    assert len(eager.scores.tasks) == 250
+    assert compiled.scores.raw.keys() == {"all", "L1"}
+
+
+def test_records_of_other_tasks_make_no_row():
+    level3 = dataclasses.replace(BOARD, task_set="level3")
+    assert rows_of_records(level3, [record()]) == ()
 
 
 @pytest.mark.parametrize(
@@ -80,21 +96,26 @@ def test_records_of_other_rules_make_no_row(other):
 def test_the_mode_is_the_protocols(protocol, median):
     board = Board("NVIDIA H200", protocol, "strict", "default", "kernelbench", "full", Budget.ONE)
     records = [record(), record(mode="eval", median=2e-3), record("L3/9", mode="eval", median=3e-3)]
-    eager, _ = rows_of_records(board, records)
+    (eager,) = rows_of_records(board, records)
     assert by_task(eager)["L1/19"].seconds.median == median
     assert by_task(eager)["L3/9"].seconds.median == 3e-3
 
 
 def test_kinds_of_one_task_are_of_one_mode():
     compiled = record(kind="compile", mode="eval", ratio=Speedup(0.5, 0.5, 0.5))
-    _, row = rows_of_records(BOARD, [record(), compiled])
-    assert by_task(row) == {}
+    rows = rows_of_records(BOARD, [record(), compiled])
+    assert [row.kind for row in rows] == ["eager"]
 
 
-def test_the_store_that_comes_with_kernelgym_can_be_read():
-    for row in stored_rows(BOARD):
+def test_the_store_that_comes_with_kernelgym_has_the_h200():
+    assert "NVIDIA H200" in {board.device for board in stored_boards()}
+    eager, compiled = stored_rows(BOARD)
+    for row in (eager, compiled):
         assert row.source == "measured"
-        assert by_task(row)
+        assert row.scores.raw["L1"].tasks == 100
+    # Compiling helps, on the whole; and what is divided by what is not mixed up.
+    assert compiled.scores.raw["L1"].eager.geomean_all.low > 1.0
+    assert eager.scores.raw["L1"].compile.geomean_all.high < 1.0
     unknown = Board("NVIDIA X1", "audited", "strict", "default", "level1", "full", Budget.ONE)
     assert stored_rows(unknown) == ()
 
@@ -104,12 +125,12 @@ def test_modelled_rows_come_from_verdicts(tmp_path):
     entry = load_entry(
         synthetic.write_synthetic(tmp_path, "a", 1, board=board, tasks=("L1/19", "L1/23"))
     )
-    eager, compiled = modelled_rows(board, [entry])
+    eager, compiled = modelled_rows(board, [score_entry(entry)])
     timing = entry.results[0].verdict.timing
     ratio = timing.eager.median / timing.compile.median
     assert compiled.source == "modelled"
     assert by_task(compiled)["L1/19"].eager.value == pytest.approx(ratio)
-    assert by_task(eager)["L1/19"].seconds == timing.eager
+    assert by_task(eager)["L1/19"].seconds.median == pytest.approx(timing.eager.median)
     assert modelled_rows(board, []) == ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from kernelgym import tasks as catalogue
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import EnvironmentFault, UsageError
+from kernelgym.judge.defences import Defences
 from kernelgym.judge.verdict import Outcome
 from kernelgym.leaderboard import checks
 from kernelgym.leaderboard.board import Board, Budget
@@ -18,7 +20,7 @@ from kernelgym.leaderboard.entry import Status
 from kernelgym.leaderboard.loading import load_entry
 from kernelgym.leaderboard.submission import Claim, submit
 from kernelgym.workspace import Workspace
-from tests.leaderboard.stubs import SCRIPTS, Maker, StubJudge, source
+from tests.leaderboard.stubs import FIXTURES, SCRIPTS, Maker, StubJudge, source
 
 CLAIM = Claim("My agent", ("Ada", "Grace"), licence="MIT", links=("https://example.org",))
 
@@ -252,6 +254,28 @@ def test_verdicts_that_do_not_belong_on_a_measured_board(make_run, entries, chan
     with pytest.raises(UsageError, match=code):
         send(make_run(judge=judge), entries, sample=0)
     assert files_below(entries) == []
+
+
+@pytest.mark.parametrize("name", Defences.names())
+@pytest.mark.parametrize("device", ["NVIDIA H200", "emulator"])
+def test_a_verdict_with_any_defence_off_is_refused_on_any_board(name, device):
+    known = load_entry(next(FIXTURES.glob("*/first-light")))
+    result = known.results[0]
+    made = result.verdict.provenance
+    weak = dataclasses.replace(
+        result.verdict,
+        provenance=dataclasses.replace(
+            made, protections=(*made.protections, *Defences.without(name).missing())
+        ),
+    )
+    board = dataclasses.replace(known.board, device=device)
+    entry = dataclasses.replace(
+        known,
+        info=dataclasses.replace(known.info, board=board),
+        results=(dataclasses.replace(result, verdict=weak),),
+    )
+    found = {(one.code, one.where): one.message for one in checks.check_entry(entry)}
+    assert f"got off:{name}" in found["protection.off", result.task]
 
 
 def test_a_weakly_confined_run_is_refused(make_run, entries):

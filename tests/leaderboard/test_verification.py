@@ -10,13 +10,14 @@ import pytest
 from kernelgym.config import JudgeConfig
 from kernelgym.errors import EnvironmentFault, RecordError, UsageError
 from kernelgym.judge.chain import ChainedLog
+from kernelgym.judge.defences import Defences
 from kernelgym.leaderboard import replay
 from kernelgym.leaderboard.checks import check_all, copies, fingerprints
 from kernelgym.leaderboard.entry import Status
 from kernelgym.leaderboard.loading import load_entry
 from kernelgym.leaderboard.submission import Claim, submit
 from kernelgym.leaderboard.verification import verify
-from tests.leaderboard.stubs import Maker, source
+from tests.leaderboard.stubs import Maker, StubJudge, source
 
 
 @pytest.fixture
@@ -156,6 +157,17 @@ def test_the_wrong_machine_is_told_after_one_judgement(entry):
     with pytest.raises(UsageError, match="expected a machine with NVIDIA H200"):
         run(entry, maker=maker)
     assert len(maker.made[0].judged) == 1
+
+
+def test_a_judge_with_a_defence_off_stamps_nothing(entry):
+    def weak(config):
+        judge = StubJudge(config)
+        judge.protections = (*Defences.without("screen").missing(), *judge.protections)
+        return judge
+
+    with pytest.raises(UsageError, match=r"every defence in force .* got off:screen"):
+        run(entry, maker=weak)
+    assert load_entry(entry.folder).verification is None
 
 
 def test_limits_that_an_entry_asks_for_are_bounded():

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.browser
 
 PHONE = {"width": 360, "height": 740}
 BOARD = "boards/nvidia-h200--audited--strict--default--level3-full--10"
+MODELLED = "boards/emulator--audited--strict--default--level3-small--10"
 ENTRY = f"{BOARD}/entries/quick"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -94,8 +95,24 @@ def test_a_board_can_be_sorted_by_mouse_and_keyboard(open_page: Callable[..., An
     mean = page.get_by_role("columnheader", name="Mean vs eager")
     mean.get_by_role("button").click()
     assert head.get_attribute("aria-sort") is None
-    shown = [float(text.split("×")[0]) for text in visible(page, "table.entries td b")]
+    shown = [
+        float(text.split("×")[0])
+        for text in visible(page, "table.entries tbody:not(.reference) td b")
+    ]
     assert shown == sorted(shown, reverse=True)
+
+
+def test_pytorchs_rows_stay_last_and_take_no_part_in_filters(open_page: Callable[..., Any]) -> None:
+    page = open_page(f"{MODELLED}/index.html")
+    rows = "table.entries tbody th"
+    assert [text.split("\n")[0] for text in visible(page, rows)] == [
+        "on-a-laptop", "PyTorch eager", "torch.compile",
+    ]  # fmt: skip
+    page.get_by_role("columnheader", name="Entry").get_by_role("button").dblclick()
+    page.get_by_label("Filter entries").fill("nobody")
+    assert [text.split("\n")[0] for text in visible(page, rows)] == [
+        "PyTorch eager", "torch.compile",
+    ]  # fmt: skip
 
 
 def test_unverified_entries_are_ranked_only_when_asked_for(open_page: Callable[..., Any]) -> None:

@@ -16,9 +16,16 @@ from pathlib import Path
 import pytest
 
 from kernelgym.errors import RecordError, UsageError
-from kernelgym.leaderboard import synthetic
+from kernelgym.judge.baseline_store import BaselineRecord, Setting
+from kernelgym.judge.verdict import Speedup
+from kernelgym.leaderboard import reference_rows, synthetic
+from kernelgym.leaderboard.checks import check_all
+from kernelgym.leaderboard.loading import entry_folders
+from kernelgym.leaderboard.reference_rows import stored_boards
 from kernelgym.leaderboard.site import build_site, serve_site
+from kernelgym.leaderboard.site.records import Scope, scopes_of
 
+LEVEL3 = dataclasses.replace(synthetic.BOARD, task_set="level3")
 BOARD = "boards/nvidia-h200--audited--strict--default--level3-full--10"
 MODELLED = "boards/emulator--audited--strict--default--level3-small--10"
 COMMITTED = Path(__file__).parents[3] / "leaderboard" / "entries"
@@ -40,6 +47,27 @@ def copied(made, tmp_path):
     return tmp_path / "copy"
 
 
+@pytest.fixture
+def store(monkeypatch):
+    """Makes the store know the given times of L3/9 on the H200, and of no other card."""
+
+    def know(seconds: dict[str, float]) -> None:
+        setting = Setting("NVIDIA H200", torch="2.11.0")
+        records = [
+            BaselineRecord(
+                task="L3/9", size="full", mode="train", precision="default", kind=kind, source="0",
+                setting=setting, date="2026-12-01", kernelgym="0.1.0", median=median,
+                ratio=None if kind == "eager" else Speedup(*[median / seconds["eager"]] * 3),
+            )
+            for kind, median in seconds.items()
+        ]  # fmt: skip
+        monkeypatch.setattr(
+            reference_rows, "shipped", lambda device: records if device == setting.device else []
+        )
+
+    return know
+
+
 def times(site: Path) -> dict[str, int]:
     """When each file of a site was written, by path."""
     return {
@@ -56,10 +84,17 @@ def changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
 def test_all_pages_hang_together(made, assert_whole):
     assert_whole(made / "site")
     names = times(made / "site")
-    for page in ("index", f"{BOARD}/index", f"{BOARD}/clean-l3", f"{BOARD}/tasks/L3-009",
+    for page in ("index", f"{BOARD}/index", f"{BOARD}/clean", f"{BOARD}/tasks/L3-009",
                  f"{BOARD}/entries/quick/index", "reported/index"):  # fmt: skip
         assert {f"{page}.html", f"{page}.json", f"{page}.csv"} <= names.keys()
     assert f"{BOARD}/entries/quick/L3-009.html" in names
+
+
+def test_a_board_of_all_levels_has_a_page_for_each():
+    slugs = [scope.slug for scope in scopes_of(synthetic.BOARD)]
+    assert slugs == ["index", "l1", "l2", "l3", "clean", "clean-l1", "clean-l2", "clean-l3"]
+    assert scopes_of(synthetic.BOARD)[Scope("L3", False)] == 50
+    assert [scope.slug for scope in scopes_of(LEVEL3)] == ["index", "clean"]
 
 
 def test_nothing_is_loaded_from_elsewhere(made, parse):
@@ -83,7 +118,8 @@ def test_ranks_leave_out_who_is_not_verified(made):
         one["entry"]: (one["rank"], one["rank_with_unverified"]) for one in document["entries"]
     }
     assert ranks == {"quick": (1, 1), "hasty": (None, 2), "slow": (2, 3)}
-    rows = list(csv.DictReader(io.StringIO((made / "site" / BOARD / "index.csv").read_text())))
+    table = csv.DictReader(io.StringIO((made / "site" / BOARD / "index.csv").read_text()))
+    rows = [row for row in table if row["status"] != "reference"]
     assert [row["entry"] for row in rows] == ["quick", "hasty", "slow"]
     assert [row["rank"] for row in rows] == ["1", "", "2"]
     scores = document["entries"][0]["scores"]["geomean_all_eager"]
@@ -217,7 +253,21 @@ def test_several_processes_write_the_same_site(made, tmp_path):
         assert (tmp_path / "site" / name).read_bytes() == (made / "site" / name).read_bytes(), name
 
 
-def test_a_board_without_entries_is_still_a_site(tmp_path, assert_whole, parse):
+def test_a_site_without_entries_shows_pytorch_alone(tmp_path, assert_whole, parse):
+    (tmp_path / "entries").mkdir()
+    built = build_site(tmp_path / "entries", tmp_path / "site", jobs=1)
+    assert built.boards == len(stored_boards()) > 0
+    assert built.entries == 0
+    assert_whole(tmp_path / "site")
+    assert "no entry yet" in parse(tmp_path / "site" / "index.html").text
+    board = f"boards/{stored_boards()[0].slug}"
+    text = parse(tmp_path / "site" / board / "l1.html").text
+    assert "Nobody has entered this board yet" in text
+    assert "measured on 100 of 100 tasks" in text
+
+
+def test_a_site_without_anything_is_still_a_site(tmp_path, assert_whole, parse, monkeypatch):
+    monkeypatch.setattr(reference_rows, "shipped_devices", lambda: ())
     (tmp_path / "entries").mkdir()
     built = build_site(tmp_path / "entries", tmp_path / "site", jobs=1)
     assert (built.boards, built.entries) == (0, 0)
@@ -225,7 +275,57 @@ def test_a_board_without_entries_is_still_a_site(tmp_path, assert_whole, parse):
     assert "No board yet" in parse(tmp_path / "site" / "index.html").text
 
 
+def test_pytorch_has_rows_without_a_rank(tmp_path, assert_whole, parse, store):
+    store({"eager": 2e-3, "compile": 1e-3})
+    synthetic.write_synthetic(tmp_path / "entries", "a", 1, board=LEVEL3, tasks=("L3/9", "L3/11"))
+    site = tmp_path / "site"
+    build_site(tmp_path / "entries", site, jobs=1)
+    assert_whole(site)
+    page = parse(site / BOARD / "index.html")
+    assert "reference" in page.classes("tbody")
+    assert "measured on 1 of 50 tasks" in page.text
+    document = json.loads((site / BOARD / "index.json").read_text())
+    assert [one["entry"] for one in document["entries"]] == ["a"]
+    eager, compiled = document["reference"]
+    assert compiled["coverage"] == {"tasks": 1, "of": 50}
+    assert compiled["scores"]["geomean_all_eager"]["value"] == pytest.approx(2.0)
+    assert eager["scores"]["geomean_all_compile"]["value"] == pytest.approx(0.5)
+    assert "correct" not in eager["scores"]  # it has no verdict that could have been another
+    rows = list(csv.DictReader(io.StringIO((site / BOARD / "index.csv").read_text())))
+    assert [(row["entry"], row["rank"], row["status"], row["attempted"]) for row in rows] == [
+        ("a", "", "unverified", "2"),
+        ("eager", "", "reference", "1"),
+        ("compile", "", "reference", "1"),
+    ]
+
+
+def test_an_entry_says_how_many_tasks_it_was_judged_on(made, parse):
+    assert "judged on 3 of 50 tasks" in parse(made / "site" / MODELLED / "index.html").text
+    entry = parse(made / "site" / MODELLED / "entries" / "on-a-laptop" / "index.html").text
+    assert "3 of 50" in entry
+    assert "judged on" not in parse(made / "site" / BOARD / "index.html").text
+
+
+def test_new_baselines_change_their_board_alone(tmp_path, store):
+    entries, site = tmp_path / "entries", tmp_path / "site"
+    synthetic.write_synthetic(entries, "a", 1, board=LEVEL3, tasks=("L3/9", "L3/11"))
+    store({"eager": 2e-3})
+    build_site(entries, site, jobs=1)
+    before = times(site)
+    store({"eager": 2e-3, "compile": 1e-3})
+    build_site(entries, site, jobs=1)
+    written = changed(before, times(site))
+    assert f"{BOARD}/index.html" in written
+    assert {str(Path(name).parent) for name in written} == {BOARD}
+
+
+def test_a_modelled_board_has_modelled_rows_of_pytorch(made):
+    document = json.loads((made / "site" / MODELLED / "index.json").read_text())
+    assert [row["source"] for row in document["reference"]] == ["modelled"] * 2
+
+
 def test_the_committed_entries_make_a_site(tmp_path, assert_whole):
+    assert check_all(entry_folders(COMMITTED), COMMITTED) == ()
     build_site(COMMITTED, tmp_path / "site", jobs=1)
     assert_whole(tmp_path / "site")
 
