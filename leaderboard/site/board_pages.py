@@ -17,7 +17,6 @@ from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import Status
 from kernelgym.leaderboard.loading import SOLUTIONS, task_folder
 from kernelgym.leaderboard.reference_rows import ReferenceRow
-from kernelgym.leaderboard.scores import SetScores, TaskScore
 from kernelgym.leaderboard.site.entry_pages import (
     figure_cells,
     figure_columns,
@@ -35,6 +34,7 @@ from kernelgym.leaderboard.site.records import (
 )
 from kernelgym.leaderboard.site.rendering import environment, ratio, share, span
 from kernelgym.leaderboard.site.tables import csv_text, json_text
+from kernelgym.scores import SetScores, TaskScore
 
 __all__ = ["TaskPage", "TaskRow", "board_pages", "fastest_first", "index_pages", "task_pages"]
 

@@ -16,14 +16,15 @@ from kernelgym.judge.verdict import Speedup
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import Entry, TaskResult
 from kernelgym.leaderboard.loading import VERDICTS_FILE, task_folder
-from kernelgym.leaderboard.resampling import Estimate
-from kernelgym.leaderboard.scores import SetScores, TaskScore, score_entry
+from kernelgym.leaderboard.scores import score_entry
 from kernelgym.leaderboard.site import plots
 from kernelgym.leaderboard.site.costs import intensities
 from kernelgym.leaderboard.site.listing import listings
 from kernelgym.leaderboard.site.records import FIGURES, EntryView, scopes_of
 from kernelgym.leaderboard.site.rendering import environment
 from kernelgym.leaderboard.site.tables import Cell, csv_text, json_text
+from kernelgym.resampling import Estimate
+from kernelgym.scores import SetScores, TaskScore
 from kernelgym.workspace import MAIN_FILE, Workspace
 
 if TYPE_CHECKING:

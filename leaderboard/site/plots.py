@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from kernelgym.leaderboard.resampling import Estimate
-from kernelgym.leaderboard.scores import TaskScore
 from kernelgym.report.axes import Axis
 from kernelgym.report.svg import frame, line, picture, text
+from kernelgym.resampling import Estimate
+from kernelgym.scores import TaskScore
 
 __all__ = ["Plot", "distribution", "fast_curve", "interval_bar", "roofline"]
 

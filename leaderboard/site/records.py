@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from kernelgym.leaderboard.board import Board
 from kernelgym.leaderboard.entry import EntryInfo, Status
 from kernelgym.leaderboard.reference_rows import ReferenceRow
-from kernelgym.leaderboard.resampling import Estimate
-from kernelgym.leaderboard.scores import AT_LIGHT, BaselineScores, EntryScores, SetScores
-from kernelgym.scores import clean_tasks
+from kernelgym.leaderboard.scores import EntryScores
+from kernelgym.resampling import Estimate
+from kernelgym.scores import AT_LIGHT, BaselineScores, SetScores, clean_tasks
 
 __all__ = ["FIGURES", "SCOPES", "BoardView", "EntryView", "Figure", "Scope", "scopes_of"]
 

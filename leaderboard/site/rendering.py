@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from kernelgym.feedback import format_bytes
 from kernelgym.judge.verdict import Speedup, Verdict
 from kernelgym.leaderboard.loading import task_folder
-from kernelgym.leaderboard.resampling import Estimate
 from kernelgym.leaderboard.site.plots import interval_bar
 from kernelgym.report.rendering import page_environment
+from kernelgym.resampling import Estimate
 
 if TYPE_CHECKING:
     import jinja2

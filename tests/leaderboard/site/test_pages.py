@@ -17,8 +17,6 @@ from kernelgym.judge.verdict import Outcome, Speedup
 from kernelgym.leaderboard.entry import Status
 from kernelgym.leaderboard.loading import load_entry
 from kernelgym.leaderboard.reported import load_reported
-from kernelgym.leaderboard.resampling import Estimate
-from kernelgym.leaderboard.scores import TaskScore
 from kernelgym.leaderboard.site import plots
 from kernelgym.leaderboard.site.board_pages import TaskPage, TaskRow, fastest_first, task_pages
 from kernelgym.leaderboard.site.costs import cost_table, intensities, text_hash
@@ -29,6 +27,8 @@ from kernelgym.leaderboard.site.reported_pages import reported_pages
 from kernelgym.leaderboard.site.tables import csv_text, json_text
 from kernelgym.leaderboard.synthetic import BOARD, write_synthetic
 from kernelgym.report.rendering import read_style
+from kernelgym.resampling import Estimate
+from kernelgym.scores import TaskScore
 
 HOSTILE = "<script>alert(1)</script>\"' onload=x &amp; \u202e\x1b[31m <img src=//evil>"
 LEVEL3 = dataclasses.replace(BOARD, task_set="level3")
