@@ -29,9 +29,9 @@ and of a tensor of any type:
 ===================== ======================= ==================================================
 
 ``mixed`` by draw: 0 is U[0,1), as KernelBench draws; 1 is zero-centred normal; 2 is heavy-tailed
-(a cubed normal: one value in a thousand is beyond nine deviations); 4 is zero-centred normal and
-small, so that constants which larger values drown show (an epsilon, where a sum starts); 3 and all
-from 5 on are normal with a mean away from 0. Scale and mean are drawn for each tensor, and from
+(a cubed normal: one value in a thousand is beyond nine deviations); 4 is small, so that
+constants which larger values drown show (an epsilon, where a sum starts), and nowhere above 0, so
+that a maximum which starts at 0 does (a negated half-normal); 3 and all from 5 on are normal with a mean away from 0. Scale and mean are drawn for each tensor, and from
 draw 1 on each index of the first two dimensions has its own factor (half to double, the mean
 included), so that statistics of one part of a tensor say little of another. Where small values say
 no more than rounding does (divergences of nearly equal probabilities, a variance beside a large
@@ -258,7 +258,7 @@ def _mixed(value: torch.Tensor, generator: torch.Generator, index: int) -> None:
         value.pow_(3).mul_(1 / math.sqrt(15))
     value.mul_(scale)
     if index == _SMALL_DRAW:
-        value.mul_(_SMALL)
+        value.abs_().mul_(-_SMALL)
     elif index >= _SHIFTED_DRAW:
         value.add_(mean)
     # Last, so that the slices' means differ too.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["find_task", "show", "tasks"]
 
 _LAWS = {
-    "mixed": "U[0,1), then zero-centred, heavy-tailed, shifted, small",
+    "mixed": "U[0,1), then zero-centred, heavy-tailed, shifted, small and negative",
     "mixed_unit": "U[0,1), then zero-centred, heavy-tailed, shifted",
     "uniform": "U[{0:g}, {1:g})",
     "signed_uniform": "U[{0:g}, {1:g}) with a random sign",
