@@ -23,6 +23,7 @@ __all__ = ["NAMES", "get"]
 _HOMES = {
     "random_edits": "kernelgym.agents.random_edits:RandomEdits",
     "search": "kernelgym.agents.search:Search",
+    "small_policy": "kernelgym.agents.small_policy:SmallPolicy",
 }
 
 NAMES = tuple(_HOMES)
