@@ -88,12 +88,14 @@ def save(learner: Learner, path: Path) -> None:
         for place, moments in learner.optimizers[name].state_dict()["state"].items():
             for key, tensor in moments.items():
                 tensors[f"optimizer.{name}.{place}.{key}"] = tensor.contiguous()
-    metadata = {
-        "state": json.dumps(dataclasses.asdict(learner.state)),
-        "network": json.dumps(dataclasses.asdict(learner.config)),
-        "language": json.dumps(words(learner.language)),
-        "turns": str(learner.turns),
+    about = {
+        "state": dataclasses.asdict(learner.state),
+        "network": dataclasses.asdict(learner.config),
+        "language": words(learner.language),
+        "turns": learner.turns,
     }
+    # One entry: several would be written in an order that changes from file to file.
+    metadata = {"kernelgym": json.dumps(about)}
     fresh = path.with_name(path.name + ".new")
     safetensors.torch.save_file(tensors, fresh, metadata)
     os.replace(fresh, path)
@@ -114,10 +116,10 @@ def load(path: str | os.PathLike[str], lr: float = 1e-3, critic_lr: float = 1e-3
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        state = State(**json.loads(metadata["state"]))
-        network = NetworkConfig(**json.loads(metadata["network"]))
-        language = encode(json.loads(metadata["language"]))
-        learner = Learner(network, language, int(metadata["turns"]), 0)
+        about = json.loads(metadata["kernelgym"])
+        state = State(**about["state"])
+        network, language = NetworkConfig(**about["network"]), encode(about["language"])
+        learner = Learner(network, language, about["turns"], 0)
         learner.start_stage(state.stage, lr, critic_lr)
         learner.state = state
         for name, part in learner._networks().items():

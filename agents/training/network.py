@@ -76,7 +76,8 @@ class _Block(nn.Module):
             query, key, value, attn_mask=mask, is_causal=mask is None
         )
         x = x + self.join(heads.transpose(1, 2).reshape(batch, length, width))
-        return x + self.narrow(F.gelu(self.widen(self.norm_2(x))))
+        out: torch.Tensor = x + self.narrow(F.gelu(self.widen(self.norm_2(x))))
+        return out
 
 
 class Transformer(nn.Module):

@@ -89,7 +89,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
     path = tmp_path / "c.safetensors"
     save(learner, path)
     data = path.read_bytes()
-    for spoilt in (data[:-100], b"junk", data.replace(b'"turns"', b'"turnz"', 1)):
+    for spoilt in (data[:-100], b"junk", data.replace(b"turns", b"turnz", 1)):
         path.write_bytes(spoilt)
         with pytest.raises(RecordError, match="expected a checkpoint"):
             load(path)

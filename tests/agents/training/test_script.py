@@ -2,12 +2,10 @@ import pytest
 
 from kernelgym.agents.training.script import Schedules, ScriptError, read
 
-from ..programs import source_of
-
 
 @pytest.fixture(scope="module")
-def softmax():
-    return Schedules.of(source_of("torch.relu(F.softmax(x, dim=1))", (7, 40)))
+def softmax(make_source):
+    return Schedules.of(make_source("torch.relu(F.softmax(x, dim=1))", (7, 40)))
 
 
 def test_words_are_read():
@@ -52,8 +50,8 @@ def test_a_script_must_fit_the_program(softmax, words, message):
         softmax.apply(softmax.default, read(words))
 
 
-def test_a_value_that_a_template_lacks_is_refused_but_any_block_is_written():
-    odd = Schedules.of(source_of("x + 1", (7, 7)))
+def test_a_value_that_a_template_lacks_is_refused_but_any_block_is_written(make_source):
+    odd = Schedules.of(make_source("x + 1", (7, 7)))
     with pytest.raises(ScriptError, match="width of 1, got 4"):
         odd.apply(odd.default, read(("k0", "width=4", "run")))
     text = odd.text(odd.apply(odd.default, read(("k0", "block=2048", "run"))))
@@ -69,12 +67,12 @@ def test_the_words_between_two_schedules_lead_from_one_to_the_other(softmax):
         assert softmax.apply(space[3], script) == after
 
 
-def test_programs_of_too_many_kernels_are_refused():
+def test_programs_of_too_many_kernels_are_refused(make_source):
     chain = "x"
     for _ in range(9):
         chain = f"torch.cumsum({chain}, 1)"
     with pytest.raises(ScriptError, match="at most 8 kernels, got 9"):
-        Schedules.of(source_of(chain, (4, 5)))
+        Schedules.of(make_source(chain, (4, 5)))
 
 
 def test_most_tasks_of_level_1_and_2_can_be_scheduled():
