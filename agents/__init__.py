@@ -28,6 +28,7 @@ _HOMES = {
     "repair": "kernelgym.agents.repair:Repair",
     "sb3_ppo": "kernelgym.agents.sb3_ppo:SB3PPO",
     "search": "kernelgym.agents.search:Search",
+    "small_policy": "kernelgym.agents.small_policy:SmallPolicy",
 }
 
 # What some of them need besides.

@@ -81,7 +81,7 @@ class Search:
         """The next version, or the best one and `submit`."""
         if self._climb is None:
             try:
-                program = compile_program(observation["task"])
+                program = self.compiled(observation["task"])
             except (UnsupportedOperator, TaskFormatError) as error:
                 self.gave_up = str(error)
                 return render(Submit())
@@ -95,6 +95,15 @@ class Search:
         if choice is None:
             return self._submit(climb)
         return self._send(climb, choice)
+
+    def compiled(self, task: str) -> CompiledProgram:
+        """The program whose knobs are turned; others may be given by a subclass.
+
+        Raises:
+            UnsupportedOperator: There is no kernel for one of its operators.
+            TaskFormatError: There is no program in the text.
+        """
+        return compile_program(task)
 
     def _send(self, climb: _Climb, choice: Choice) -> str:
         climb.sent = choice

@@ -17,6 +17,7 @@ from kernelgym.cli import (
     leaderboard,
     machine,
     service,
+    tape,
     task_sets,
 )
 from kernelgym.cli.console import problem
@@ -54,6 +55,7 @@ for _command in (
     app.command()(guarded(_command))
 task_sets.add_to(app)
 device_data.add_to(app)
+tape.add_to(app)
 leaderboard.add_to(app)
 
 

@@ -21,10 +21,12 @@ from kernelgym.feedback import printable, summary
 from kernelgym.rewards import REWARDS
 
 if TYPE_CHECKING:
+    from kernelgym.budget import Budget
+    from kernelgym.judging import SupportsEvaluate
     from kernelgym.runs import TaskResult
     from kernelgym.tasks import Task
 
-__all__ = ["report", "run", "scores"]
+__all__ = ["played", "report", "run", "scores"]
 
 
 @judging
@@ -53,17 +55,52 @@ def run(
 
     Tasks that the folder holds finished are skipped. --seed also seeds the episodes.
     """
-    from kernelgym import agents, runs
     from kernelgym.budget import Budget
     from kernelgym.judging import LazyJudge
 
+    judge = LazyJudge(config)
+    try:
+        budget = Budget(verdicts, tokens, cost, seconds)
+        code = played(agent, agent_args, task, out, max_turns, reward, judge, budget=budget)
+    finally:
+        judge.close()
+    finish(code)
+
+
+def played(
+    agent: str,
+    agent_args: str,
+    task: str,
+    out: Path,
+    max_turns: int | None,
+    reward: str,
+    judge: SupportsEvaluate,
+    note: str = "",
+    budget: Budget | None = None,
+) -> Exit:
+    """Lets an agent play tasks before a judge, prints what came of it, and says how to exit.
+
+    Args:
+        agent: As for `run`.
+        agent_args: As for `run`.
+        task: As for `run`.
+        out: As for `run`.
+        max_turns: As for `run`.
+        reward: As for `run`.
+        judge: Stays open.
+        note: Put behind the agent's name in the run's record.
+        budget: What a task may cost; by default it has no limit but the turns.
+    """
+    from kernelgym import agents, runs
+    from kernelgym.budget import Budget
+
     names, tasks = _tasks(task)
     player = agents.get(agent, **_arguments(agent_args))
-    label = agent if agent_args == "{}" else f"{agent} {agent_args}"
-    budget = Budget(verdicts, tokens, cost, seconds)
+    label = (agent if agent_args == "{}" else f"{agent} {agent_args}") + note
+    config = judge.config
+    budget = budget or Budget()
     turns = max_turns or budget.turns or runs.RunPlan.max_turns
     plan = runs.RunPlan(label, names, config, turns, reward, config.seed, runs.versions(), budget)
-    judge = LazyJudge(config)
     progress = _Progress(agent, len(tasks))
     try:
         results = runs.play(
@@ -78,15 +115,14 @@ def run(
         )
     finally:
         progress.close()
-        judge.close()
     _print_results(results)
     _print_scores(results, config.protocol)
     plain(f"{out}: `kernelgym report {out}` makes a page of it")
     if any(result.fault for result in results):
-        finish(Exit.FAULT)
+        return Exit.FAULT
     if any(result.failure for result in results):
-        finish(Exit.AGENT)
-    finish(Exit.CORRECT if all(result.solved for result in results) else Exit.NO)
+        return Exit.AGENT
+    return Exit.CORRECT if all(result.solved for result in results) else Exit.NO
 
 
 def report(

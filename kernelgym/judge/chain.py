@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from kernelgym.errors import RecordError
 
-__all__ = ["GENESIS", "ChainedLog", "Link", "read", "verify"]
+__all__ = ["GENESIS", "ChainedLog", "Link", "links", "read", "verify"]
 
 GENESIS = "0" * 64
 """What the first record has in place of its predecessor's hash."""
@@ -133,12 +133,24 @@ def read(path: str | os.PathLike[str]) -> Iterator[Link]:
         RecordError: A line does not continue the chain; the message names it.
         OSError: There is no such file.
     """
-    data = Path(path).read_bytes()
+    yield from links(Path(path).read_bytes(), str(path))
+
+
+def links(data: bytes, name: str) -> Iterator[Link]:
+    """The records in a log's content, in order, each after it has been verified.
+
+    Args:
+        data: The whole content.
+        name: What messages call it.
+
+    Raises:
+        RecordError: A line does not continue the chain; the message names it.
+    """
     if data and not data.endswith(b"\n"):
         count = data.count(b"\n") + 1
-        yield from _links(data.splitlines()[:-1], str(path), 0, GENESIS)
-        raise RecordError(f"{path}:{count}: expected a whole line, got one that is cut off")
-    yield from _links(data.splitlines(), str(path), 0, GENESIS)
+        yield from _links(data.splitlines()[:-1], name, 0, GENESIS)
+        raise RecordError(f"{name}:{count}: expected a whole line, got one that is cut off")
+    yield from _links(data.splitlines(), name, 0, GENESIS)
 
 
 def verify(path: str | os.PathLike[str], head: str | None = None) -> int:

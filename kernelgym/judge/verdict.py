@@ -128,7 +128,8 @@ class Measurement:
         low: Lower end of the interval.
         high: Upper end of the interval.
         batches: Batches behind the median; 0 when modelled.
-        source: `"measured"`, `"stored"` (a measured baseline from the store) or `"modelled"`.
+        source: `"measured"`, `"stored"` (a measured baseline from the store), `"modelled"`, or
+            `"replayed"` (measured or stored earlier, read from a tape).
         host_span: Host time per call, where measured.
     """
 

@@ -22,3 +22,9 @@ def program():
         return compile_program(source_of(forward, *shapes, init=init))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def make_source():
+    """See `source_of`."""
+    return source_of
