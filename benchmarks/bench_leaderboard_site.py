@@ -88,16 +88,17 @@ def main() -> None:
             told[f"{name}_seconds"] = round(time.perf_counter() - start, 2)
             told[f"{name}_cpu_seconds"] = round(_cpu_seconds() - used, 2)
             told[f"{name}_files"] = built.written
-    own, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    told["peak_mib"] = {
-        "main": own.ru_maxrss // 1024,
-        "largest_worker": children.ru_maxrss // 1024,
-    }
-    told["load_after"] = os.getloadavg()[0]
-    text = json.dumps(told, indent=1)
-    print(text)
-    if asked.out:
-        asked.out.write_text(text + "\n")
+        # Told before the folder is removed, which takes minutes where others use the disk.
+        own, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        told["peak_mib"] = {
+            "main": own.ru_maxrss // 1024,
+            "largest_worker": children.ru_maxrss // 1024,
+        }
+        told["load_after"] = os.getloadavg()[0]
+        text = json.dumps(told, indent=1)
+        print(text)
+        if asked.out:
+            asked.out.write_text(text + "\n")
 
 
 if __name__ == "__main__":
