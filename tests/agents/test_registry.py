@@ -17,7 +17,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "agents.md"
 
 
 def test_bundled_agents():
-    assert set(agents.NAMES) == {"random_edits", "search"}
+    assert set(agents.NAMES) == {"random_edits", "search", "small_policy"}
     assert isinstance(agents.get("search", patience=2), Search)
     assert isinstance(agents.get("kernelgym.agents.random_edits:RandomEdits"), RandomEdits)
 
