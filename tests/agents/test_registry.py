@@ -27,6 +27,7 @@ def test_bundled_agents():
         "repair",
         "sb3_ppo",
         "search",
+        "small_policy",
     }
     assert isinstance(agents.get("search", patience=2), Search)
     assert isinstance(agents.get("kernelgym.agents.random_edits:RandomEdits"), RandomEdits)
