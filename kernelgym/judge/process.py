@@ -202,6 +202,7 @@ class CandidateProcess:
         self._zygote = zygote
         self._build: Callable[[BuildRequest], BuildResult] | None = None
         self._left = _START_SECONDS
+        self._closed = False
         self.builds: list[BuildResult] = []
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._channel = protocol.Channel(ours)
@@ -230,7 +231,7 @@ class CandidateProcess:
 
     def running(self) -> bool:
         """Whether the process has not ended."""
-        return self._zygote.wait(self._serial, timeout=0.0) is None
+        return not self._closed and self._zygote.wait(self._serial, timeout=0.0) is None
 
     def ask(
         self, command: protocol.Command, expected: type[AnswerT], fds: tuple[int, ...] = ()
@@ -285,6 +286,7 @@ class CandidateProcess:
 
     def close(self) -> None:
         """Kills the process and whatever it started, and waits until it is gone."""
+        self._closed = True
         self.kill()
         self._channel.close()
         self._zygote.wait(self._serial, timeout=_END_SECONDS)

@@ -339,3 +339,13 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes its user")
+def test_a_folder_that_is_shared_is_never_given_away(scratch: Path) -> None:
+    shared = scratch / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)  # as /tmp is
+    with pytest.raises(SandboxFault, match="expected a writable folder of the command's own"):
+        run_confined(["true"], cwd=scratch, writable=[str(scratch), str(shared)])
+    assert shared.stat().st_uid == 0
