@@ -121,7 +121,7 @@ class BuildService:
         *,
         jobs: int | None = None,
         protection: str = "standard",
-        toolchains: Mapping[str, Sequence[Toolchain]] | None = None,
+        toolchains: Mapping[str, Toolchain | Sequence[Toolchain]] | None = None,
     ) -> None:
         if protection not in PROTECTIONS:
             accepted = ", ".join(PROTECTIONS)
@@ -129,7 +129,10 @@ class BuildService:
         self.cache = ContentCache(cache_root)
         self.protection = protection
         own = toolchains if toolchains is not None else _own_toolchains(self.cache.root)
-        self._toolchains = dict(own)
+        self._toolchains = {
+            target: tuple(ways) if isinstance(ways, Sequence) else (ways,)
+            for target, ways in own.items()
+        }
         self._pool = concurrent.futures.ThreadPoolExecutor(
             jobs or os.cpu_count() or 1, thread_name_prefix="kernelgym-build"
         )
