@@ -53,7 +53,9 @@ def test_no_header_of_python_is_read(tmp_path):
     # Only the preprocessor runs: an empty header does for cuDNN's, which not every machine has.
     (tmp_path / "cudnn.h").touch()
     text = "".join(f"#include <{path}>\n" for path in every)
-    read = compile_text(tmp_path, text, f"-I{CUDA}", f"-I{tmp_path}", "-M").replace("\\\n", "").split()
+    read = (
+        compile_text(tmp_path, text, f"-I{CUDA}", f"-I{tmp_path}", "-M").replace("\\\n", "").split()
+    )
     assert [path for path in read if path.endswith("/Python.h")] == [str(HEADERS / "Python.h")]
 
 
